@@ -64,7 +64,7 @@ class Engine(Asking):
         name = name or self.settings.corpus
         with self._lock:
             corpus = self._corpora.get(name)
-            if corpus is None or corpus.by_words_only or self.library.digest(name) != corpus.digest:
+            if corpus is None or corpus.by_words_only or not self.library.is_current(corpus):
                 corpus = self._corpora[name] = self.library.open(name, progress)
             return corpus
 
@@ -96,9 +96,8 @@ class Engine(Asking):
             source.name if source else "",
             source.digest if source else "",
             cancelled or (lambda: False),
-            {"retriever": self.settings.retriever, "index_kind": source.manifest.kind, "encoder": source.encoder}
-            if source
-            else {},
+            {"encoder": self.library.encoder_name}  # of questions, and of passages that they bring
+            | ({"retriever": self.settings.retriever, "index_kind": source.manifest.kind} if source else {}),
             similarity=self.similarity,
             embed=self.embed,
         )

@@ -81,13 +81,13 @@ class Settings:
             if getattr(self, name) not in choices:
                 raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(choices)}")
         for name in (
-            "top_k large_corpus max_answers max_upload_mb max_upload_lines max_upload_pages max_question_chars "
+            "top_k large_corpus max_answers max_upload_mb max_upload_lines max_upload_pages max_line_chars max_question_chars "
             "lm_timeout lm_run_timeout lm_concurrency lm_max_tokens lm_max_response_kb engine_timeout "
             "serve_workers serve_queue serve_deadline serve_batch serve_grace serve_max_request_kb"
         ).split():
             if getattr(self, name) < 1:
                 raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be at least 1")
-        for name, low, high in (("lm_retries", 0, 20), ("serve_port", 1, 65_535)):
+        for name, low, high in (("threads", 0, 1024), ("lm_retries", 0, 20), ("serve_port", 1, 65_535)):
             if not low <= getattr(self, name) <= high:
                 raise InputError(f"AMBISCOPE_{name.upper()} is {getattr(self, name)}; it must be {low} to {high}")
 
@@ -124,6 +124,8 @@ class Settings:
             except ValueError:
                 raise InputError(f"{key} is '{raw}'; it must be a whole number") from None
             if isinstance(default, Path):
+                if not raw.strip():  # would be the current folder
+                    raise InputError(f"{key} is empty; name a folder, or leave the setting out")
                 values[name] = Path(raw).expanduser().resolve()
         return cls(**values)  # type: ignore[arg-type]
 

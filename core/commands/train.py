@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-from dataclasses import Field, dataclass, fields
+from dataclasses import Field, dataclass, fields, replace
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -93,6 +93,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     target = TARGETS[args.what]
     values = {f.name: getattr(args, f.name) for f in fields(target.config) if f.metadata}
     config: Any = target.config(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    if isinstance(config, options.PassagesOptions) and not config.reader:
+        config = replace(config, reader=settings.reader)  # so that it is recorded, and identifies the run
     runs = importlib.import_module("core.training.runs")
     runs.check_files(config, settings)
     module, _, function = target.run.partition(":")

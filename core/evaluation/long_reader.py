@@ -17,6 +17,8 @@ BUNDLED = "default"
 
 
 class LongReader(Protocol):
+    weights: str  # their digest
+
     def read(self, question: str, text: str) -> str:
         """The answer to a question from a text, "" if there is none."""
         ...
@@ -26,7 +28,7 @@ class BundledReader:
     def __init__(self, settings: Settings) -> None:
         from core.models.span.reader import load_reader
 
-        self.reader, _ = load_reader(settings.reader, settings.device)
+        self.reader, self.weights = load_reader(settings.reader, settings.device)
 
     def read(self, question: str, text: str) -> str:
         if not text.strip():

@@ -24,6 +24,7 @@ from core.errors import (
     AmbiscopeError,
     CancelledError,
     CheckpointError,
+    ConflictError,
     FormatError,
     IndexMismatchError,
     InputError,
@@ -85,7 +86,8 @@ def evaluate(
     machines; rows are stored as they come, and are in the file's order in the report.
     `say` receives messages about an earlier run in `out_dir`: how many rows are kept, and an incomplete row that is made again.
 
-    Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there;
+    Raises InputError for no questions, a bad limit, equal ids, or an `out_dir` of another run; ConflictError while another evaluation writes there, and where
+    a service answers with another system than at the start;
     FormatError for damaged rows; StorageError when the disk refuses; CancelledError when a person stops the run (what was answered stays in `out_dir`).
     """
     _check(questions, limit, bootstrap, batch)
@@ -95,7 +97,7 @@ def evaluate(
         if judge is not None:
             identity["judge"] = to_plain(dict(judge.about))
         if long_reader is not None:
-            identity["asqa_reader"] = long_reader[0]
+            identity["asqa_reader"] = f"{long_reader[0]} {long_reader[1].weights}"
         todo = list(questions[:limit])
         rows = _resume(out_dir, identity, say) if out_dir is not None else {}
         waiting = [q for q in todo if q.id not in rows]
@@ -109,6 +111,11 @@ def evaluate(
         new_rows = ask(waiting) if ask else in_order(lambda q: run_one(system, q, judge, traces, long_reader), waiting, batch)
         with closing(new_rows):
             for number, row in enumerate(new_rows, 1):
+                if to_plain(trace.to_json(system.info)) != identity["system"]:
+                    raise ConflictError(
+                        "the service was started again with other weights, settings or passages: rows of both would be mixed; "
+                        "start the evaluation again with another output folder"
+                    )
                 packed = row.pop("trace", None)
                 if out_dir is not None:
                     if packed is not None:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -29,7 +30,7 @@ from core.errors import (
     NothingRetrievedError,
     StorageError,
 )
-from core.models.encoders.retriever import index_name
+from core.models.encoders.retriever import index_name, weights_name
 from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder
 from core.retrieval import build as building
 from core.retrieval import short_names, words
@@ -195,6 +196,11 @@ class CorpusLibrary:
                 self._encoder = load_encoder(self.settings)
             return self._encoder
 
+    @cached_property
+    def encoder_name(self) -> str:
+        """That encoder's name with the digest of its weights, where they can be trained again.  Raises CheckpointError."""
+        return weights_name(self.settings.encoder)
+
     def _path(self, name: str, prefix: str = "") -> Path:
         if not _NAME.fullmatch(name):
             raise InputError(f"'{name[:80]}' cannot be a corpus name; use 1 to 64 of a-z, 0-9, '_' and '-'")
@@ -275,6 +281,13 @@ class CorpusLibrary:
             Manifest.load(self._path(name))
             return str(read_facts(self._path(name) / FACTS).get("digest", ""))
         return ""
+
+    def is_current(self, corpus: Corpus) -> bool:
+        """Whether an opened corpus is still the one of its name: it may have been built again, also of the same passages with other vectors."""
+        with suppress(OSError, IndexMismatchError):
+            folder = self._path(corpus.name)
+            return Manifest.load(folder) == corpus.manifest and read_facts(folder / FACTS) == corpus.store.facts
+        return False
 
     # ------------------------------------------------------------ opening
 

@@ -146,7 +146,7 @@ class ChatMessage(BaseModel):
 
 
 class ChatForm(BaseModel):
-    """A request in OpenAI's format.  `model` is a system, or SYSTEM/CORPUS."""
+    """A request in OpenAI's format.  `model` is a system, or SYSTEM/CORPUS; without the system, the service's own."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -168,4 +168,4 @@ class ChatForm(BaseModel):
         if not text:
             raise InputError("messages: there is no user message with text; add one with the question")
         system, _, corpus = self.model.partition(CORPUS_SEPARATOR)
-        return AskForm.model_validate({"question": text, "system": system, "corpus": corpus or None})
+        return AskForm.model_validate({"question": text, "system": system or None, "corpus": corpus or None})

@@ -183,7 +183,9 @@ class RemoteSystem:
         try:
             for name, row in events:
                 if name == SYSTEM:
-                    self.info = from_json(t.SystemInfo, row)
+                    # a question that brings passages among others that bring none is asked without the corpus of this system
+                    if self._request["own_passages"] == (question.passages is not None):
+                        self.info = from_json(t.SystemInfo, row)
                     continue
                 event = event_from_json(row)
                 if isinstance(event, t.InterpretationProposed):

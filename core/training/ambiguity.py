@@ -38,19 +38,21 @@ class Fitted:
 def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Callable[[str], None] = lambda _: None) -> Fitted:
     """Fits the classifier on `train`, and measures it on `dev`.
 
-    Raises InputError if all questions of the file are of the same kind.
+    Raises InputError if all questions that are fitted are of the same kind.
     """
     from sklearn.linear_model import LogisticRegression
 
     questions = [q for q in load(train) if q.annotations]
     labels = np.array([q.ambiguous for q in questions])
-    if not questions or labels.all() or not labels.any():
-        raise InputError(f"{train}: ambiguous and unambiguous questions are both needed to train on")
     order = list(range(len(questions)))
     random.Random(seed).shuffle(order)
+    held_out, fitting = order[: max(1, len(order) // 10)], order[max(1, len(order) // 10) :]
+    if len(set(labels[fitting].tolist())) < 2:
+        raise InputError(
+            f"{train}: ambiguous and unambiguous questions are both needed to train on, beside the tenth that is held out"
+        )
     say(f"{len(questions)} questions, {labels.mean():.1%} of them ambiguous; encoding")
     vectors = encoder.encode([normal(q.question) for q in questions], "query")
-    held_out, fitting = order[: max(1, len(order) // 10)], order[max(1, len(order) // 10) :]
     scores: dict[float, float] = {}
     for c in INVERSE_STRENGTHS:
         model = LogisticRegression(C=c, max_iter=1000).fit(vectors[fitting], labels[fitting])

@@ -8,10 +8,11 @@ not given yet.  Equal readings of one answer count once, the likeliest one, as t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.base.selection import distinct
+from core.trace import to_json
 
 MAX_END_PROBABILITY = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
@@ -44,12 +46,14 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run that was continued beyond its normal end.  `references`: the answer set of each annotation."""
+    """A run that was continued beyond its normal end.  `references`: the answer set of each annotation; `origin`: a digest of what was asked (with its own
+    passages) and of the system (with its settings, weights and corpus)."""
 
     id: str
     question: str
     references: tuple[AnswerSet, ...]
     turns: tuple[RecordedStep, ...]
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,8 @@ class CalibrationQuestion:
 def record_runs(
     system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
 ) -> list[RecordedRun]:
-    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.  A cached run of another question that
-    had the same id, of another --multi, --limit or --skip, is made again.
+    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.  A cached run of another origin is made again:
+    ids count the questions that were drawn, and passages, corpus and weights may have changed.  References are those of `questions`.
 
     A system that reads once gets one step with all distinct candidates.
     """
@@ -73,7 +77,8 @@ def record_runs(
     trim(file)
     runs = {run.id: run for run in read(file)}
     for number, question in enumerate(questions, 1):
-        if question.id in runs and runs[question.id].question == question.question.text:
+        origin = hashlib.sha256(json.dumps(to_json([system.info, question.question]), default=str).encode()).hexdigest()[:16]
+        if question.id in runs and runs[question.id].origin == origin:
             continue
         runs.pop(question.id, None)
         try:
@@ -91,12 +96,12 @@ def record_runs(
         ]
         if steps and all(e.step.eoi_probability == 0 for e in steps):
             recorded = [RecordedStep(tuple((e.answer.text, e.answer.probability) for e in steps if e.answer), 0.0, None)]
-        runs[question.id] = RecordedRun(question.id, question.question.text, question.references, tuple(recorded))
+        runs[question.id] = RecordedRun(question.id, question.question.text, question.references, tuple(recorded), origin)
         with file.open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(runs[question.id])) + "\n")
         if number % 50 == 0:
             log(f"{number} of {len(questions)} questions")
-    return [runs[question.id] for question in questions if question.id in runs]
+    return [replace(runs[question.id], references=question.references) for question in questions if question.id in runs]
 
 
 def read(file: Path) -> list[RecordedRun]:
@@ -112,7 +117,7 @@ def _run(row: Mapping[str, Any]) -> RecordedRun:
         RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
     )
     references = tuple(tuple(tuple(aliases) for aliases in answers) for answers in row["references"])
-    return RecordedRun(row["id"], row["question"], references, steps)
+    return RecordedRun(row["id"], row["question"], references, steps, row.get("origin", ""))
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from core.training.data.excluded import excluded_questions
 from core.training.freezing import freeze
 from core.training.options import CoTrainingOptions, TrainConfig
 from core.training.runs import arguments_of, identity, miner, say
-from core.training.trainer import fit
+from core.training.trainer import check_settings, fit
 
 PARTIAL = 2000  # single-answer questions that are labelled, where --limit says nothing
 
@@ -47,8 +47,11 @@ class TrainSpan:
     frozen_layers: int = 0
 
     def __call__(self, examples: Sequence[MultiExample], seed: int, folder: Path) -> tuple[SpanAnswerer, float]:
-        finished = folder / "last" / "config.json"
-        if not finished.exists():
+        finished, config = folder / "last" / "config.json", replace(self.config, seed=seed)
+        identity = {"examples": len(examples)}
+        if finished.exists():
+            check_settings(folder, {**asdict(config), "identity": identity})
+        else:
             network = load_span_network(self.init, self.prompting, merge=False)
             freeze(network, self.frozen_layers)
             task = AnswererTask(
@@ -58,7 +61,7 @@ class TrainSpan:
             def save(network: Any, path: Path, row: dict[str, Any]) -> None:
                 save_span_network(network, path, {"arguments": self.arguments, "figures": row})
 
-            fit(network, task, replace(self.config, seed=seed), folder, save, self.log, {"examples": len(examples)})
+            fit(network, task, config, folder, save, self.log, identity)
         figure = json.loads(finished.read_text())["about"]["figures"].get("figure", 0.0)
         return SpanAnswerer(load_span_network(folder / "last"), self.config.device), float(figure)
 

@@ -143,7 +143,7 @@ class PassageSetTask:
 
 def make(options: PassagesOptions, settings: Settings) -> TrainingParts:
     """Raises InputError, FormatError, CheckpointError."""
-    reader, digest = load_reader(options.reader or settings.reader, settings.device)
+    reader, digest = load_reader(str(options.reader), settings.device)
     train, held_out = pools(settings, options.annotated, reader, digest, options.pool, options.limit, HELD_OUT, options.seed)
     say(f"{len(train)} questions, {len(held_out)} held out")
     network = JointNetwork(JointConfig(digest, states=3 * reader.network.head.edges.in_features))

@@ -10,6 +10,7 @@ others do not count as negatives.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -29,11 +30,11 @@ from core.models.encoders.retriever_network import RetrieverNetwork, load_retrie
 from core.models.encoders.sentence_encoder import passage_text
 from core.models.loading.files import save_weights
 from core.models.scheduling.device import bf16_autocast
+from core.retrieval.corpus import PassageStore
 from core.settings import Settings
 from core.text import has_answer
 from core.training.data import mixtures
 from core.training.data.chunks import like_with_like
-from core.training.data.examples import read_passages_tsv
 from core.training.data.mining import Miner
 from core.training.options import RetrieverOptions
 from core.training.runs import TrainingParts, say
@@ -206,40 +207,54 @@ def _questions(
     vectors: list[Any] = []
     starts = [0]
 
-    def open_corpus(path: Path, name: str) -> dict[str, int]:
-        """Row of each passage by id."""
+    def open_corpus(path: Path, name: str) -> PassageStore:
         engine.library.create(name, [path])
         corpus = engine.corpus(name)
-        rows = {p.id: starts[-1] + i for i, p in enumerate(corpus.store)}
         texts.extend(passage_text(p) for p in corpus.store)
         vectors.append(np.asarray(corpus.vectors, np.float32))  # those of a large corpus are float16
         starts.append(len(texts))
-        return rows
+        return corpus.store
 
     for number, folder in enumerate(options.annotated):
-        rows = open_corpus(plain_or_gz(folder / "passages.tsv"), folder.resolve().name)
+        rows = _rows_by_id(open_corpus(plain_or_gz(folder / "passages.tsv"), folder.resolve().name), starts[-2])
         train, dev = mixtures.annotated_examples(folder, held_out=0.2, context=16)
         for e in [*train, *mixtures.clarified_examples(train)]:
-            right = tuple(rows[i] for i in e.extra["supporting"])
             names = [name for aliases in e.gold for name in aliases]
-            negatives = [rows[i] for i, p in zip(e.extra["context"], e.passages) if not has_answer(" ".join(p), names)]
-            examples.append(RetrieverExample(e.question, right, tuple(row for row in negatives if row not in right)))
+            right: list[int] = []
+            for passage_rows in (rows.get(i, []) for i in e.extra["supporting"]):
+                right += [row for row in passage_rows if has_answer(texts[row], names)] or passage_rows
+            negatives = [
+                row
+                for i, p in zip(e.extra["context"], e.passages)
+                if not has_answer(" ".join(p), names)
+                for row in rows.get(i, [])
+                if row not in right
+            ]
+            examples.append(RetrieverExample(e.question, tuple(right), tuple(negatives)))
         held_out += [HeldOut(e.question, e.gold, number) for e in dev]
     if options.passages:
-        rows = open_corpus(options.passages, options.passages.name.split(".")[0])
-        ids = list(rows)
+        store = open_corpus(options.passages, options.passages.name.split(".")[0])
         questions = [(e.question, e.answers) for e in mixtures.load_reading(options.reading, seed=options.seed)]
         if options.ambignq:
             questions += [
                 (q, tuple(a for _, names in pairs for a in names)) for q, pairs in mixtures.load_pairs(options.ambignq)
             ]
         questions = rng.sample(questions, min(options.limit or len(questions), len(questions)))
-        passages = read_passages_tsv(options.passages)
-        miner = Miner([passages[i] for i in ids], settings.home / "cache")
+        miner = Miner([(p.title, p.text) for p in store], settings.home / "cache")
         for (question, answers), neighbours in zip(questions, miner.neighbours([q for q, _ in questions], DEEP)):
             answering, silent = list[int](), list[int]()
             for i in neighbours:
-                (answering if has_answer(" ".join(miner.passages[i]), answers) else silent).append(rows[ids[i]])
+                (answering if has_answer(" ".join(miner.passages[i]), answers) else silent).append(starts[-2] + int(i))
             examples.append(RetrieverExample(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
     held_out = rng.sample(held_out, min(HELD_OUT, len(held_out)))
     return examples, held_out, Corpora(texts, np.concatenate(vectors), starts)
+
+
+def _rows_by_id(store: PassageStore, first: int) -> dict[str, list[int]]:
+    """The rows, from `first`, of each passage of a file by its id there: of a long one, which the corpus has in pieces, those of all pieces."""
+    whole: dict[str, list[int]] = {}
+    pieces: dict[str, list[int]] = {}
+    for row, passage in enumerate(store, first):
+        whole[passage.id] = [row]
+        pieces.setdefault(re.sub(r"#\d+$", "", passage.id), []).append(row)
+    return {**pieces, **whole}

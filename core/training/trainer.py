@@ -70,19 +70,22 @@ def _rate(step: int, elapsed: float, config: TrainConfig) -> float:
     return min(1.0, (step + 1) / max(1, config.warmup)) * max(0.02, 1.0 - progress)
 
 
+def check_settings(out: Path, settings: dict[str, Any]) -> None:
+    """Raises InputError if the run in a folder has other settings."""
+    try:
+        earlier = dict(json.loads((out / "config.json").read_text()))
+    except (ValueError, TypeError):
+        earlier = {}
+    # how often it is saved, where it is logged and who makes the batches do not affect training
+    ours = {name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with", "workers")}
+    disk.check_same_run(out, {**earlier, **earlier.get("identity", {})}, {**ours, **settings["identity"]})
+
+
 def _claim(out: Path, settings: dict[str, Any]) -> None:
     """Writes config.json.  Raises InputError if the folder has the state of a run with other settings."""
     config_file = out / "config.json"
     if config_file.exists() and any((out / name).exists() for name in ("state", "state-before")):
-        try:
-            earlier = dict(json.loads(config_file.read_text()))
-        except (ValueError, TypeError):
-            earlier = {}
-        # how often it is saved, where it is logged and who makes the batches do not affect training
-        ours = {
-            name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with", "workers")
-        }
-        disk.check_same_run(out, {**earlier, **earlier.get("identity", {})}, {**ours, **settings["identity"]})
+        check_settings(out, settings)
     disk.write_json(config_file, settings, RESUME_HINT)
 
 

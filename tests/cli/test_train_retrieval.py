@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from command_line import write_jsonl
 
 from core.cli import main
-from core.errors import CheckpointError
+from core.engine import Engine
+from core.errors import CheckpointError, IndexMismatchError
 from core.models.encoders.base import load_base
 from core.models.encoders.retriever import find_retriever, index_name, retriever_config
 from core.models.encoders.sentence_encoder import PooledEncoder, load_encoder
@@ -35,7 +37,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def annotated(tmp_path: Path) -> Path:
-    """A passage a colour and thing; a question a thing, whose answers are two colours; every fifth question is held out."""
+    """A passage a colour and thing, the first of which is so long that a corpus has it in two; a question a thing, whose answers are two colours;
+    every fifth question is held out."""
     folder = tmp_path / "things"
     folder.mkdir()
     rows, questions = ["id\ttext\ttitle"], []
@@ -47,6 +50,7 @@ def annotated(tmp_path: Path) -> Path:
             one = {"type": "multipleQAs", "qaPairs": pairs}
             split = "held out" if n == 4 else "train"
             questions.append({"question": f"colour of the {thing} {n} ?", "annotations": [one], "split": split})
+    rows[1] = rows[1].replace(" .", " . " + 1500 * "x")
     (folder / "passages.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     (folder / "questions.json").write_text(json.dumps(questions), encoding="utf-8")
     return folder
@@ -78,19 +82,30 @@ def test_a_retriever_is_trained_and_searches_its_bases_index(
 
 
 def test_both_sides_can_be_trained_whole(
-    annotated: Path, tiny_bert_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    annotated: Path, tiny_bert_folder: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base, out = str(tiny_bert_folder), tmp_path / "both"
     words = ["train", "retriever", "--annotated", str(annotated), "--base", base, "--batch", "4", *PLAIN]
     words += ["--side", "both", "--rank", "0", "--pooling", "cls", "--steps", "2", "--out", str(out)]
     assert main(words) == 0
     name = str(out / "last")
-    assert index_name(name) == name  # its passages need an index of their own
     trained = load_encoder(Settings(encoder=name, device="cpu"))
+    assert index_name(name) == trained.name != base  # its passages need an index of their own
     assert np.allclose(trained.encode(["the red ball"]), trained.encode(["the red ball"], "query"), atol=1e-2)
+    engine = Engine(Settings(home=home, encoder=name, device="cpu", system="scripted"))
+    files = [annotated / "passages.tsv"]
+    engine.library.create("mine", files)
+    info = engine.system(corpus="mine").info
     capsys.readouterr()
     assert main([*words[:-1], str(out), "--seed", "3"]) == 2
     assert "holds a run with other settings (seed)" in capsys.readouterr().err
+    shutil.rmtree(out)
+    assert main([*words, "--seed", "3"]) == 0  # trained again into the same folder: the vectors of before are another encoder's
+    again = Engine(engine.settings)
+    with pytest.raises(IndexMismatchError, match="encoder"):
+        again.corpus("mine")
+    assert not again.library.create("mine", files).already_built
+    assert again.system(corpus="mine").info != info
     (out / "last" / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(CheckpointError, match="train it again"):
         load_encoder(Settings(encoder=name, device="cpu"))
@@ -107,7 +122,7 @@ def test_questions_of_other_files_find_their_passages_by_their_answers(
     reading = write_jsonl(tmp_path / "reading.jsonl", *rows)
     words = ["train", "retriever", "--base", str(tiny_bert_folder), "--steps", "1", *PLAIN, "--out", str(tmp_path / "r")]
     assert main([*words, "--reading", str(reading), "--passages", str(annotated / "passages.tsv"), "--limit", "10"]) == 0
-    assert "10 questions, 0 held out, 25 passages" in capsys.readouterr().out
+    assert "10 questions, 0 held out, 26 passages" in capsys.readouterr().out
     assert main([*words, "--reading", str(reading)]) == 2
     assert "give both" in capsys.readouterr().err
 
@@ -143,3 +158,11 @@ def test_the_reranker_of_passages_is_trained_over_a_readers_states(
         load_joint(str(out / "last"), "another")
     with pytest.raises(CheckpointError, match="no passage reranker 'nowhere'"):
         load_joint("nowhere", digest)
+    words, out = [w for w in words if w not in ("--reader", reader)], tmp_path / "by the setting"
+    monkeypatch.setenv("AMBISCOPE_READER", reader)
+    assert main([*words, "--steps", "1", "--out", str(out)]) == 0
+    save_span_network(SpanNetwork(load_base(config.base), replace(config, span_width=4)), tmp_path / "another")
+    monkeypatch.setenv("AMBISCOPE_READER", str(tmp_path / "another"))
+    capsys.readouterr()
+    assert main([*words, "--steps", "1", "--out", str(out)]) == 2  # its states are not those that the run began with
+    assert "other settings (reader)" in capsys.readouterr().err

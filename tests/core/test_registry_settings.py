@@ -49,6 +49,9 @@ def test_settings_from_the_environment(tmp_path: Path) -> None:
         ("AMBISCOPE_LM_RETRIES", "-1", "AMBISCOPE_LM_RETRIES is -1"),
         ("AMBISCOPE_LM_MAX_TOKENS", "0", "AMBISCOPE_LM_MAX_TOKENS is 0"),
         ("AMBISCOPE_INDEX_KIND", "tree", "AMBISCOPE_INDEX_KIND is 'tree'; use one of auto, flat, ivfpq, hnsw"),
+        ("AMBISCOPE_THREADS", "-1", "AMBISCOPE_THREADS is -1; it must be 0 to 1024"),
+        ("AMBISCOPE_MAX_LINE_CHARS", "0", "AMBISCOPE_MAX_LINE_CHARS is 0; it must be at least 1"),
+        ("AMBISCOPE_HOME", "", "AMBISCOPE_HOME is empty"),
         ("AMBISCOPE_RETRIEVER", "google", "use one of dense, bm25, hybrid"),
     ],
 )

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from core import types as t
-from core.errors import CancelledError, CheckpointError, FormatError, InputError, NothingRetrievedError, StorageError
+from core.errors import (
+    CancelledError,
+    CheckpointError,
+    ConflictError,
+    FormatError,
+    InputError,
+    NothingRetrievedError,
+    StorageError,
+)
 from core.evaluation.report import Report
 from core.evaluation.run import evaluate, first_answer_seconds
 from core.metrics.judged import Grounding, JudgedInterpretation
@@ -205,6 +213,26 @@ def test_another_system_s_folder_is_refused(change: dict[str, Any], message: str
     with pytest.raises(InputError, match=message):
         evaluate(other, QUESTIONS, out_dir=tmp_path, bootstrap=10)
     assert other.asked == []
+
+
+def test_a_reader_of_long_answers_with_other_weights_is_another_one(tmp_path: Path) -> None:
+    readers: list[Any] = [SimpleNamespace(weights=digest, read=lambda question, text: "") for digest in ("d1", "d2")]
+    for _ in range(2):
+        run(out_dir=tmp_path, long_reader=("default", readers[0]))
+    with pytest.raises(InputError, match=r"\(asqa_reader\)"):
+        run(out_dir=tmp_path, long_reader=("default", readers[1]))
+
+
+def test_a_service_that_comes_back_with_other_weights_ends_the_run(tmp_path: Path) -> None:
+    class Restarted(TableSystem):
+        def run(self, question: t.Question) -> Iterator[t.Event]:
+            if question.id == "c":
+                self.info = t.SystemInfo("table", {"top_k": 2}, checkpoint_digest="d2")
+            yield from super().run(question)
+
+    with pytest.raises(ConflictError, match="other weights"):
+        evaluate(Restarted(TABLE), QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    assert [json.loads(line)["id"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == ["a", "b"]
 
 
 def test_other_questions_and_damaged_folders_are_refused(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ EXAMPLE = Example("Who won?", (t.Annotation("multiple", PAIRS),), ("Ada", "Cy"),
 class Table:
     """Says what it is told of a year; the text that it reads is that of the answers."""
 
+    weights = "none"
+
     def read(self, question: str, text: str) -> str:
         assert text == "Ada.\nCy."
         return "the Ada Lund" if "1990" in question else "Cy"
@@ -63,6 +65,7 @@ def test_a_reader_of_transformers_gives_a_span_or_nothing(folder: Path) -> None:
     reader = load_long_reader(Settings(asqa_reader=str(folder), device="cpu"))
     assert isinstance(reader, SquadReader)
     text = "The red ball, the blue car; the green door."
+    assert reader.weights == SquadReader(str(folder), "cpu").weights != ""
     reader.network.qa_outputs.bias.data = torch.tensor([0.0, 0.0])
     assert reader.read("colour of the car ?", text) in text
     assert reader.read("colour of the car ?", "  ") == ""

@@ -65,9 +65,10 @@ def test_a_chat_reply_cites_its_passages(client: openai.OpenAI, service: Running
         assert passage["title"] == cited.title
 
 
-def test_a_stream_has_the_same_text(client: openai.OpenAI) -> None:
+@pytest.mark.parametrize("model", ["scripted/small", "/small"])
+def test_a_stream_has_the_same_text(client: openai.OpenAI, model: str) -> None:
     question = user([{"type": "text", "text": QUESTION}])
-    chunks = list(client.chat.completions.create(model="scripted/small", messages=[question], stream=True))
+    chunks = list(client.chat.completions.create(model=model, messages=[question], stream=True))
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == chat(client, user(QUESTION)).choices[0].message.content
     assert chunks[-1].choices[0].finish_reason == "stop"
 

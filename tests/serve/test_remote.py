@@ -67,8 +67,11 @@ def test_the_same_events_as_an_engine_of_this_process(service: Running, front: S
 
 def test_own_passages_travel(front: Settings) -> None:
     question = Question("Who played Anita?", passages=(Passage("mine", "Musical", "Chita Rivera played Anita."),))
-    system = make_engine(front).system("scripted", own_passages=True)
-    assert answer(system, question).answers[0].text == "Chita Rivera"
+    for own_passages in (True, False):  # False: others of the same file bring none
+        system = make_engine(front).system("scripted", own_passages=own_passages)
+        info = system.info
+        assert answer(system, question).answers[0].text == "Chita Rivera"
+        assert system.info == info
 
 
 def test_corpora_passages_and_vectors(service: Running, front: Settings) -> None:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from serving import with_corpus
 
@@ -12,6 +13,7 @@ from core import types as t
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import NotFoundError, UnknownNameError
 from core.installation.requirements import CHECKS
+from core.retrieval.vectors import VectorFiles
 from core.settings import Settings
 from core.systems import SYSTEMS
 from core.systems.base.options import Options
@@ -48,6 +50,11 @@ def test_a_corpus_is_opened_once_and_again_after_a_rebuild(engine: Engine, tmp_p
     assert again.digest != first.digest
     engine.forget("facts")
     assert engine.corpus("facts") is not again
+    for direction in (1.0, -1.0):  # the same passages with other vectors
+        np.save(tmp_path / "vectors.npy", direction * np.ones((1, 64), np.float32))
+        engine.library.create("facts", [file], replace=True, vectors=VectorFiles((tmp_path / "vectors.npy",)))
+        assert engine.corpus("facts").digest == again.digest
+        assert engine.corpus("facts").vectors[0, 0] * direction > 0
 
 
 def test_an_opened_corpus_costs_no_listing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +149,8 @@ def test_settings_say_how_passages_are_found(engine: Engine, settings: Settings)
     assert retrieval == {"retriever": "hybrid", "index_kind": "flat", "encoder": engine.corpus("facts").manifest.encoder}
     other = Engine(replace(settings, retriever="bm25")).system(corpus="facts").info.settings["retrieval"]
     assert other["retriever"] == "bm25"
-    assert engine.system(corpus="no-such-corpus", own_passages=True).info.settings["retrieval"] == {}  # none is opened
+    own = engine.system(corpus="no-such-corpus", own_passages=True).info.settings["retrieval"]  # none is opened
+    assert own == {"encoder": settings.encoder}  # whose cosines are the prior of passages that a question brings
 
 
 def test_each_need_of_the_systems_is_looked_for() -> None:

@@ -65,9 +65,18 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
     return CheckpointError(f"retriever {folder} is damaged or does not fit its base ({error}); train it again")
 
 
+def weights_name(encoder: str) -> str:
+    """An encoder's name; that of a trained retriever with the digest of its weights, because the same folder may be trained again.  Raises CheckpointError."""
+    if (folder := find_retriever(encoder)) is None:
+        return encoder
+    from core.models.loading.files import digest
+
+    return f"{encoder}@{digest(folder)}"
+
+
 def index_name(encoder: str) -> str:
-    """The encoder of the passage vectors that an encoder searches: the base of a retriever trained on questions only, else itself."""
+    """The encoder of the passage vectors that an encoder searches: the base of a retriever trained on questions only, else itself (`weights_name`)."""
     if (folder := find_retriever(encoder)) is None:
         return encoder
     config = retriever_config(folder)
-    return config.untrained if config.side == "question" else encoder
+    return config.untrained if config.side == "question" else weights_name(encoder)

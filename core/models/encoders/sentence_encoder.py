@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
 from core.models.encoders.pretrained import reason, sentence_transformer
-from core.models.encoders.retriever import CLS, find_retriever
+from core.models.encoders.retriever import CLS, find_retriever, weights_name
 from core.models.loading.packaged import MINILM
 from core.models.scheduling.turns import MODEL_LOCK, Batcher
 from core.settings import Settings
@@ -200,7 +200,7 @@ class RetrieverEncoder(_CachedEncoder):
         tokenizer, network = load_retriever(folder)
         config = network.config
         question_only = config.side == "question"
-        super().__init__(config.untrained if question_only else settings.encoder)
+        super().__init__(config.untrained if question_only else weights_name(settings.encoder))
         parts = tokenizer, network.merged(), settings.device
         trained = PooledEncoder(settings.encoder, *parts, pooling=config.pooling, max_tokens=config.max_tokens)
         base = load_encoder(replace(settings, encoder=config.untrained)) if question_only else trained

@@ -9,6 +9,7 @@ import torch
 from core.errors import CheckpointError
 from core.models.encoders.base import loading
 from core.models.encoders.pretrained import pretrained
+from core.models.encoders.sentence_encoder import weights_of
 from core.models.scheduling.device import pick_device
 
 MAX_TOKENS, STRIDE = 384, 128  # of a window, as usual for SQuAD readers
@@ -27,6 +28,7 @@ class SquadReader:
             raise CheckpointError(f"'{name}' is not a reader: it lacks {missing[0]}; name one that was trained on SQuAD 2.0")
         self.device = pick_device(device)
         self.network: Any = network.to(self.device).eval()
+        self.weights = weights_of(network)
 
     def read(self, question: str, text: str) -> str:
         if not text.strip():

@@ -39,7 +39,7 @@ class SystemParts:
     corpus: str = ""
     corpus_digest: str = ""
     cancelled: Callable[[], bool] = lambda: False  # checked between steps; True ends the run
-    # retriever mode, index kind and encoder; empty without a retriever
+    # encoder, and with a retriever its mode and the kind of the index
     retrieval: Mapping[str, str] = field(default_factory=dict)
     similarity: Similarity | None = None  # cosines of a question and passages that it brings itself; None without an encoder
     embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder

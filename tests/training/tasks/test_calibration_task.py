@@ -107,6 +107,17 @@ def test_a_kept_run_of_another_question_with_the_same_id_is_not_taken(tmp_path: 
     assert read(file) == [run]
 
 
+def test_a_kept_run_has_todays_references_and_is_made_again_over_other_passages_or_by_another_system(tmp_path: Path) -> None:
+    """More judgments, a corrected passage or an edited corpus leave the words of a question as they were."""
+    system, other, file = Table(), Table(), tmp_path / "runs.jsonl"
+    other.info = t.SystemInfo("table", corpus="facts", corpus_digest="edited")
+    for asked, passages, gold in ((system, "a", GOLD), (system, "a", GOLD * 2), (system, "b", GOLD), (other, "b", GOLD)):
+        question = t.Question("one", passages=(t.Passage("0", "", passages),))
+        (run,) = record_runs(asked, [CalibrationQuestion("0", question, gold)], file)
+        assert run.references == gold
+    assert (len(system.asked), len(other.asked)) == (2, 1)
+
+
 def test_of_a_system_that_reads_once_all_candidates_are_one_turn(tmp_path: Path) -> None:
     class Once(Table):
         def run(self, question: t.Question) -> Iterator[t.Event]:

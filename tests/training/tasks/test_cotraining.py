@@ -153,3 +153,5 @@ def test_tiny_models_are_trained_and_resumed(span_config: SpanConfig, make_tiny:
     lines.clear()
     assert cotrain(FULL, partial, train, rounds, tmp_path / "run", lines.append) == report
     assert not any("step 1" in line for line in lines)  # nothing was trained again
+    with pytest.raises(InputError, match=r"other settings \(steps\)"):  # else half of the models would have learned for longer
+        cotrain(FULL, partial, replace(train, config=replace(config, steps=2)), rounds, tmp_path / "run", lines.append)
