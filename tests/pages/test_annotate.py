@@ -271,6 +271,32 @@ def test_one_answer_has_no_questions_to_validate_and_work_is_sent_back(annotate:
     assert find(anna.text_input, "answers", 0).value == "Natalie Wood"
 
 
+def test_two_windows_of_a_validator_show_no_names(annotate: Open, store: Store) -> None:
+    validating(store)
+    first, second = (annotate("Vera", stage="validation") for _ in range(2))
+    write(first, "N. Wood", "aliases", 0, 0)
+    write(second, "Wood", "aliases", 0, 0)
+    assert "N. Wood" in texts(second)
+    assert "Anna" not in texts(second)
+
+
+def test_a_validator_who_began_gets_the_list_with_the_annotation_that_came_back(annotate: Open, store: Store) -> None:
+    validating(store)
+    app = annotate("Vera", stage="validation")
+    click(app, "choose", 2)
+    click(app, "delete")
+    write(app, "look at the other film", "return.reason")
+    click(app, "return.it")
+    (item,) = (task.item for task in store.queue.tasks(sent(store, "Vera").project, "Vera", state="returned"))
+    better = Annotation("multiple", (*ANNA.pairs, QAPair("Who was Maria on the radio?", ("Anne Baxter",))))
+    store.submissions.submit(item, "Anna", "generation", GenerationWork(better), seconds=9.0)
+    app = annotate("Vera", stage="validation")
+    assert "Anne Baxter" in [field.value for field in keyed(app.text_input, ".aliases.")]
+    click(app, "undo")
+    assert len(keyed(app.button, ".choose.")) == 2  # what was done before
+    assert "Anna" not in texts(app)
+
+
 def test_suggestions_while_validating(annotate: Open, store: Store) -> None:
     """Each with its probability and its passage; what is in the list already is not offered again."""
     store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood", "Rachel Zegler"), probabilities=(0.9, 0.6)))
