@@ -111,6 +111,10 @@ class Intake(engine.Part):
         with self.reading() as session:
             actor(session, user, "manager")
             row = project_row(session, project)
+            if gold and row.stages == ["validation"]:
+                raise InputError(
+                    "this project only validates, and validation has no gold items: add the questions as ordinary ones"
+                )
             last_position = _last_position(session, row)
             new = self._new_items(session, row, items)
         with self.writing() as session:
