@@ -147,7 +147,7 @@ class Submissions(engine.Part):
                 raise SubmissionConflictError(content, theirs, expected_version)
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
-            if task.state not in ("leased", "submitted", "returned"):  # takes a slot if one is free
+            if task.slot is None and task.state != "submitted" and place.queue.state == "open":  # takes a slot if one is free
                 fill_free_slots(session, place.project, place.queue)
                 task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
             score = _score(session, place, content) if place.item.gold is not None else None

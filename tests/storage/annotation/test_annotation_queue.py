@@ -120,6 +120,18 @@ def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store:
     assert counting(store) == ["Ada"]
 
 
+def test_surplus_work_that_was_returned_takes_a_slot_that_became_free(store: Store, clock: Clock) -> None:
+    parts = project(store, 1, lease_minutes=10)
+    item = take(store, parts, "Ada").item
+    clock.pass_(minutes=11)
+    take(store, parts, "Bob")
+    store.submissions.submit(item, "Ada", "generation", work("late"), seconds=5)
+    store.returns.return_item(item, "Ada", "generation", "more", by="Mia")
+    store.queue.skip_item(item, "Bob", "generation", "not my field")
+    assert store.submissions.submit(item, "Ada", "generation", work("late", "more"), seconds=5).counted
+    assert states(store, parts) == ["done"]
+
+
 def test_release_skip_and_their_way_back(store: Store) -> None:
     parts = project(store, 2)
     item = take(store, parts, "Ada").item
