@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from annotation_samples import Clock, do, multiple, project, states, take, task_of, validate, work
+from annotation_samples import Clock, do, multiple, project, single, states, take, task_of, validate, work
 from sqlalchemy import select, text
 from storage_helpers import at_once
 
@@ -235,6 +235,43 @@ def test_the_number_of_people_can_change(store: Store) -> None:
     store.queue.release_item(item, "Bob", "generation")
     store.projects.update_project("Mia", parts.id, changed.version, annotators_per_item=1)
     assert states(store, parts) == ["done", "open"]
+
+
+@pytest.mark.parametrize("first", ["skips", "stays away"])
+def test_fewer_people_are_taken_where_no_item_has_more(store: Store, clock: Clock, first: str) -> None:
+    parts = project(store, 1, annotators_per_item=2, lease_minutes=10)
+    item = take(store, parts, "Ada").item
+    do(store, parts, "Bob", "x")
+    if first == "skips":
+        store.queue.skip_item(item, "Ada", "generation", "not my field")
+    else:
+        clock.pass_(minutes=11)
+    store.projects.update_project("Mia", parts.id, 1, annotators_per_item=1)
+    assert states(store, parts) == ["done"]
+    assert [s.counted for s in store.submissions.submissions(parts.id, "Mia")] == [True]
+
+
+def test_another_number_of_people_and_validation(store: Store, clock: Clock) -> None:
+    parts = project(store, 3, annotators_per_item=2, stages=("generation", "validation"), lease_minutes=10)
+    late = take(store, parts, "Dan").item
+    clock.pass_(minutes=11)
+    for answer in ("x", "y"):
+        do(store, parts, "Ada", answer)
+        do(store, parts, "Bob", answer)
+    store.submissions.submit(late, "Dan", "generation", work("z"), seconds=1)  # over the number
+    validated = do(store, parts, "Ada", "x").item
+    do(store, parts, "Bob", "y")
+    take(store, parts, "Vera", "validation")
+    validate(store, validated, "Vera", single("x"))
+    changed = store.projects.update_project("Mia", parts.id, 1, annotators_per_item=3)
+    assert states(store, parts) == ["done", "open", "done"]  # with Dan's, open, and as it was validated
+    assert states(store, parts, "validation") == ["open", "waiting", "done"]
+    assert take(store, parts, "Cleo").item not in (late, validated)
+    store.queue.release_item(take(store, parts, "Cleo").item, "Cleo", "generation")
+    store.returns.undo(late, "Dan", "generation")
+    store.queue.release_item(late, "Dan", "generation")
+    store.projects.update_project("Mia", parts.id, changed.version, annotators_per_item=2)
+    assert states(store, parts) == states(store, parts, "validation") == ["done"] * 3  # those that agree need nobody
 
 
 def test_closed_projects_lease_nothing_and_take_what_is_open(store: Store) -> None:
