@@ -23,7 +23,7 @@ from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import update_items
 from storage.annotation.contents import all_from_json
-from storage.annotation.linked_predictions import fill_margins
+from storage.annotation.linked_predictions import fill_margins, unlink_others
 from storage.annotation.places import latest_guidelines, project_row
 from storage.annotation.slots import refresh_states, vacate
 from storage.records.answer_sets import check_annotation
@@ -128,6 +128,7 @@ class Projects(engine.Part):
         Another order is in force at once.
         More annotators an item reopen finished items that no person validated; fewer are refused while an item has more.  Equal values change
         nothing.
+        Items that somebody has opened keep what other systems answered; the others lose it.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
         columns = checked_project(changes)
@@ -153,6 +154,8 @@ class Projects(engine.Part):
             session.flush()
             if "annotators_per_item" in columns:
                 self._set_slots(session, row)
+            if "systems" in columns:
+                unlink_others(session, row)
             note(session, manager.id, "project changed", project=row.id, details=columns)
             record, number = project_record(row), row.id
         if "annotators_per_item" in columns:
