@@ -61,6 +61,28 @@ def test_a_link_to_a_closed_project_says_so(annotate: Open, store: Store) -> Non
     make_project(store)
     app = annotate(project="f" * 32)
     assert "closed or does not exist" in app.error[0].value
+    app.selectbox(key="annotate.project").select_index(0).run()
+    assert QUESTION in texts(fine(app))
+
+
+def test_a_project_that_is_closed_meanwhile_leaves_the_others_to_choose(annotate: Open, store: Store) -> None:
+    project, other = (make_project(store, name=name) for name in ("Musicals", "Films"))
+    app = annotate(project=project.id)
+    store.projects.update_project("me", project.id, 1, state="closed")
+    assert app.run().error
+    app.selectbox(key="annotate.project").set_value(other.id).run()
+    assert QUESTION in texts(fine(app))
+
+
+def test_settings_that_a_manager_changes_hold_for_an_open_item(annotate: Open, store: Store) -> None:
+    project = make_project(store)
+    app = annotate(project=project.id)
+    click(app, "kind", "none")
+    click(app, "submit")
+    store.projects.update_project("me", project.id, 1, thresholds={"must_read": 0})
+    app.run()
+    fine(click(app, "submit"))
+    assert sent(store).content.annotation.type == "none"
 
 
 # ---------------------------------------------------------------- generation
