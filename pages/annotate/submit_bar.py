@@ -73,9 +73,10 @@ def reopen() -> None:
     if not last or st.session_state.get(USER) != shared.annotator():
         return
     item, stage = last
-    place.store().returns.undo(item, shared.annotator(), stage)
+    task = place.store().returns.undo(item, shared.annotator(), stage)
     st.session_state[NEXT_ITEM] = item
-    st.session_state[MESSAGE] = "Reopened."
+    earlier = " Your earlier version counts until you submit again." if task.state == "submitted" else ""
+    st.session_state[MESSAGE] = f"Reopened.{earlier}"
     state.close()
 
 

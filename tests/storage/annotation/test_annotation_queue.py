@@ -187,6 +187,7 @@ def test_undo_is_a_new_version_equal_to_the_earlier_one(store: Store) -> None:
     assert [s.content for s in history] == [work(answer) for answer in ("a", "b", "c", "b", "a")]
     assert [s.restores for s in history] == [None, None, None, 2, 1]
     assert [s.current for s in history] == [False] * 4 + [True]
+    assert not store.drafts.find_draft(item, "Ada", "generation").submitted  # it is the last one still
     reopened = store.returns.undo(item, "Ada", "generation")
     assert (reopened.state, reopened.slot) == ("leased", 0)
     draft = store.drafts.find_draft(item, "Ada", "generation")
