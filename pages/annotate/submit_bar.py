@@ -61,7 +61,7 @@ def _reload(work: Work) -> None:
 def belongs_to(user: str) -> None:
     """Called before anything is drawn.  Where the name changed, what the session keeps of the other person is forgotten."""
     if st.session_state.get(USER) not in (None, user):
-        for key in (LAST, MESSAGE, FEEDBACK, ERROR, NEXT_ITEM, "annotate.mine.page"):
+        for key in (LAST, MESSAGE, FEEDBACK, ERROR, NEXT_ITEM):
             st.session_state.pop(key, None)
     st.session_state[USER] = user
 
