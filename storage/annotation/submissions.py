@@ -142,6 +142,8 @@ class Submissions(engine.Part):
             latest = session.execute(query).first() if task.version else None
             theirs = _record(latest.Submission, task, names_of(latest), log) if latest else None
             if latest and theirs and task.state == "submitted" and latest.Submission.body == plain:
+                if place.draft is not None:
+                    put_draft(session, task, place.draft, place.draft.body if body is None else body, open=False)
                 return theirs
             if expected_version is not None and expected_version != task.version:
                 raise SubmissionConflictError(content, theirs, expected_version)

@@ -172,6 +172,9 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
         assert sign in warnings
     assert (sent.seconds, sent.counted, sent.version) == (12.5, True, 1)
     assert store.submissions.submit(item, "Ada", "generation", content, seconds=3) == sent  # a rerun
+    store.drafts.save_draft(item, "Ada", "generation", {"t": "changed, and changed back"})
+    assert store.submissions.submit(item, "Ada", "generation", content, seconds=3) == sent
+    assert store.drafts.find_draft(item, "Ada", "generation").submitted
     assert store.submissions.submissions(parts.id, "Ada", annotator="Ada") == [sent]
     assert store.maintenance.counts()["annotation"] == 0  # a submission has one home
     with pytest.raises(SubmissionConflictError) as caught:
