@@ -31,7 +31,8 @@ def _open(item: str) -> None:
 
 
 def draw(project: Project, stage: WorkStage, user: str) -> None:
-    page = int(st.session_state.get("annotate.mine.page", 1))
+    page_key = f"annotate.mine.page.{project.id}.{stage}.{user}"
+    page = int(st.session_state.get(page_key, 1))
     tasks = place.store().queue.tasks(project.id, user, annotator=user, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
     if not tasks:
         st.info("You have not opened any items at this stage yet.")
@@ -40,7 +41,7 @@ def draw(project: Project, stage: WorkStage, user: str) -> None:
         _row(task, user)
     has_more = len(tasks) > PAGE
     if has_more or page > 1:
-        st.pagination(page + has_more, key="annotate.mine.page")
+        st.pagination(page + has_more, key=page_key)
 
 
 def _row(task: Task, user: str) -> None:

@@ -56,14 +56,15 @@ def choose() -> tuple[Project, WorkStage] | None:
     by_id = {p.id: p for p in projects}
     ids = list(by_id)
     project_id = st.query_params.get("project", "")
-    if project_id and project_id not in ids:
-        raise InputError("the project in this address is closed or does not exist; choose another one")
+    is_gone = bool(project_id) and project_id not in ids
+    if is_gone:
+        shared.show_error(InputError("the project in this address is closed or does not exist; choose another one"))
     with line:
         key = "annotate.project"
         choice = st.selectbox(
             "Project",
             ids,
-            index=ids.index(project_id) if project_id else 0,
+            index=None if is_gone else ids.index(project_id) if project_id else 0,
             format_func=lambda i: by_id[i].name,
             key=key,
             on_change=_keep_in_address,
@@ -71,6 +72,8 @@ def choose() -> tuple[Project, WorkStage] | None:
             width=240,
             label_visibility="collapsed",
         )
+        if choice is None:
+            return None
         project = by_id[choice]
         stages = list(project.stages)
         stage_name = st.query_params.get("stage")
@@ -104,6 +107,7 @@ def _open(project: Project, stage: WorkStage, user: str) -> Work | None:
     if work is not None:
         is_same = (work.project.id, work.stage, work.user) == (project.id, stage, user)
         if is_same and item_id in ("", work.task.item):
+            work.project = project  # its settings may have been changed
             work.count_time()
             return work
         _give_back(work)

@@ -126,12 +126,13 @@ TAKERS: dict[WorkStage, tuple[str, str]] = {
 }
 
 
-def _remaining(progress: StageProgress, unanswered: int, is_current: bool) -> str:
+def remaining(progress: StageProgress, unanswered: int, is_current: bool) -> str:
     """The remaining work of a stage, and who can take it.  `unanswered`: items without a system's answer; `is_current`: it is the
     stage of the user, for whom it has nothing more."""
     work, takers = TAKERS[progress.stage]
     per_item = progress.slots // progress.items if progress.items else 0
-    free = per_item * (progress.open + progress.done - unanswered) - progress.submitted - progress.leased - progress.returned
+    to_do = per_item * (progress.open - unanswered)  # what was validated is done, also by fewer people
+    free = min(to_do, to_do + per_item * progress.done - progress.submitted) - progress.leased - progress.returned
     counts = {
         f"{work}, by {'other ' if is_current else ''}{takers}": free,
         "open with somebody now": progress.leased,
@@ -155,7 +156,7 @@ def draw_nothing_left(project: Project, stage: WorkStage, user: str, mine: Stage
     else:
         st.info("There is nothing left for you at this stage. Thank you!", icon=":material/check:")
     lines = (
-        f"- **{STAGES[name]}**: {_remaining(progress, unanswered if name == 'judging' else 0, name == stage)}"
+        f"- **{STAGES[name]}**: {remaining(progress, unanswered if name == 'judging' else 0, name == stage)}"
         for name, progress in everybody.items()
     )
     st.markdown("Still to do in this project:\n" + "\n".join(lines))

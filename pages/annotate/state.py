@@ -14,7 +14,7 @@ import streamlit as st
 from core.annotating import generation, groups, judging
 from core.annotating.aliases import join_aliases
 from core.annotating.history import History
-from core.errors import AmbiscopeError, FormatError
+from core.errors import AmbiscopeError, ConflictError, FormatError
 from core.trace import from_json, to_json
 from core.types import Passage, RetrievedPassage
 from pages.annotate import place
@@ -111,7 +111,8 @@ class Work:
         return self.seconds_spent
 
     def body(self) -> dict[str, Any]:
-        return {"form": to_json(self.form), "seconds": round(self.seconds_spent, 1)}
+        body = {"form": to_json(self.form), "seconds": round(self.seconds_spent, 1)}
+        return body if self.source is None else {**body, "sources": to_json(self.source.sources)}
 
 
 def current() -> Work | None:
@@ -142,6 +143,12 @@ def begin(project: Project, task: Task, user: str) -> Work:
     if draft is not None:
         work.version, work.saved = draft.version, draft.saved
         _load(work, draft.body)
+        sources = work.body().get("sources")
+        if draft.body.get("sources", sources) != sources:
+            work.history.change(form)
+            work.problem = ConflictError(
+                "an annotation was changed since you began: this is the new list; Undo brings back what you had"
+            )
     work.opened_ids = set(store.drafts.interactions(task.item, user, stage).viewed_passage_ids)
     st.session_state[KEY] = work
     return work
@@ -264,11 +271,11 @@ def show_problem(work: Work) -> None:
 
 
 def _texts_of(value: Any) -> list[str]:
-    """The words in a draft, for showing two side by side."""
+    """The words in a draft, for showing two side by side; without the annotators' names, which a validator is not to see."""
     if isinstance(value, str):
         return [value] if value.strip() else []
     if isinstance(value, Mapping):
-        return [text for v in value.values() for text in _texts_of(v)]
+        return [text for name, v in value.items() if name not in ("by", "none_by", "sources") for text in _texts_of(v)]
     if isinstance(value, (list, tuple)):
         return [text for v in value for text in _texts_of(v)]
     return []

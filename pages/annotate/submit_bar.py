@@ -61,7 +61,7 @@ def _reload(work: Work) -> None:
 def belongs_to(user: str) -> None:
     """Called before anything is drawn.  Where the name changed, what the session keeps of the other person is forgotten."""
     if st.session_state.get(USER) not in (None, user):
-        for key in (LAST, MESSAGE, FEEDBACK, ERROR, NEXT_ITEM, "annotate.mine.page"):
+        for key in (LAST, MESSAGE, FEEDBACK, ERROR, NEXT_ITEM):
             st.session_state.pop(key, None)
     st.session_state[USER] = user
 
@@ -73,9 +73,10 @@ def reopen() -> None:
     if not last or st.session_state.get(USER) != shared.annotator():
         return
     item, stage = last
-    place.store().returns.undo(item, shared.annotator(), stage)
+    task = place.store().returns.undo(item, shared.annotator(), stage)
     st.session_state[NEXT_ITEM] = item
-    st.session_state[MESSAGE] = "Reopened."
+    earlier = " Your earlier version counts until you submit again." if task.state == "submitted" else ""
+    st.session_state[MESSAGE] = f"Reopened.{earlier}"
     state.close()
 
 

@@ -58,7 +58,8 @@ def draw(project: Project, user: str) -> None:
             )
         state = st.selectbox("State", ["any", *STATES], format_func=str.capitalize, key="manage.state", width=160)
         text = st.text_input("Search the questions", key="manage.text", type="search", max_chars=200)
-    page = int(st.session_state.get("manage.page", 1))
+    page_key = f"manage.page.{project.id}.{stage}.{state}.{text}"  # another choice begins with its first page
+    page = int(st.session_state.get(page_key, 1))
     summaries = shared.store().items.items(
         project.id,
         user,
@@ -73,7 +74,7 @@ def draw(project: Project, user: str) -> None:
     else:
         _table(summaries[:PAGE], project, stage, user)
     if len(summaries) > PAGE or page > 1:
-        st.pagination(page + (len(summaries) > PAGE), key="manage.page")
+        st.pagination(page + (len(summaries) > PAGE), key=page_key)
     assignments.assign(project, stage, user)
     _add_questions(project, user)
 

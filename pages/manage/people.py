@@ -189,7 +189,8 @@ def activity(project: Project | None, user: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Person", key="manage.log.who", max_chars=sign_in.NAME_CHARS)
         action = st.selectbox("Action", ["everything", *ACTIONS], format_func=str.capitalize, key="manage.log.action")
-    before = st.session_state.get("manage.log.before")
+    page_key = f"manage.log.before.{project.id if project else ''}.{name}.{action}"  # another choice begins with the newest
+    before = st.session_state.get(page_key)
     entries = shared.store().people.activity(
         user,
         project=project.id if project else None,
@@ -213,10 +214,10 @@ def activity(project: Project | None, user: str) -> None:
     else:
         st.info("No activity matches.")
     with st.container(horizontal=True):
-        st.button("Newest", key="manage.log.first", on_click=_page, args=(None,), disabled=before is None)
+        st.button("Newest", key="manage.log.first", on_click=_page, args=(page_key, None), disabled=before is None)
         last = entries[-1].id if entries else None
-        st.button("Older", key="manage.log.older", on_click=_page, args=(last,), disabled=len(entries) < PAGE)
+        st.button("Older", key="manage.log.older", on_click=_page, args=(page_key, last), disabled=len(entries) < PAGE)
 
 
-def _page(before: int | None) -> None:
-    st.session_state["manage.log.before"] = before
+def _page(key: str, before: int | None) -> None:
+    st.session_state[key] = before

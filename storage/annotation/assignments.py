@@ -10,28 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
-from sqlalchemy.orm import InstrumentedAttribute
 
 from core.errors import InputError, NotFoundError
-from storage.access.actors import actor, rights_of, somebody_signs_in
+from storage.access.actors import actor, rights_of
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.items import tallies
 from storage.annotation.places import STAGE_ROLES, project_row
-from storage.annotation.slots import live_count
+from storage.annotation.slots import live_count, works
 from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import WorkStage
 from storage.records.projects import AUTOMATIC, PersonProgress
 from storage.schema import engine, tables, workbench
 
-_assignment, _account, _task = workbench.Assignment, workbench.Account, workbench.Task
-
-
-def _works(stage: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[bool]:
-    """Whether the person of a joined account (or of none) may work at this stage: `storage.access.actors.rights_of` in SQL."""
-    role = or_(stage != "validation", _account.role != "annotator")
-    return or_(~somebody_signs_in(), and_(_account.active == True, role))  # noqa: E712
+_assignment, _task = workbench.Assignment, workbench.Task
 
 
 def _finished() -> ColumnElement[bool]:
@@ -53,9 +46,8 @@ def open_to(annotator: int, stage: str) -> ColumnElement[bool]:
     reserved = (
         select(func.count())
         .select_from(_assignment)
-        .outerjoin(_account, _account.annotator_id == _assignment.annotator_id)
         .where(_assignment.item_id == queue.item_id, _assignment.stage == queue.stage)
-        .where(_works(_assignment.stage), ~_finished(), ~at_work)
+        .where(works(_assignment.annotator_id, _assignment.stage), ~_finished(), ~at_work)
         .correlate(queue)
         .scalar_subquery()
     )
@@ -128,9 +120,8 @@ class Assignments(engine.Part):
                 .group_by(_assignment.annotator_id, _assignment.stage)
             )
             assigned_counts = {(person, stage): counts for person, stage, *counts in session.execute(assigned)}
-            works = (_works(literal(stage)).label(stage) for stage in row.stages)
-            query = select(tables.Annotator.id, tables.Annotator.name, *works)
-            query = query.outerjoin(_account, _account.annotator_id == tables.Annotator.id)
+            can_work = (works(tables.Annotator.id, literal(stage)).label(stage) for stage in row.stages)
+            query = select(tables.Annotator.id, tables.Annotator.name, *can_work)
             people = {person.id: person for person in session.execute(query.where(tables.Annotator.name != AUTOMATIC))}
             rows = [
                 self._progress(people[person], stage, tally.get((person, stage)), assigned_counts.get((person, stage), (0, 0)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from core.annotating.agreement import agree, merged
@@ -25,8 +25,10 @@ from storage.annotation.tasks import lease_end, new_task, task_row
 from storage.records.annotation import ValidationWork
 from storage.records.enumerations import ItemState
 from storage.records.projects import AUTOMATIC
-from storage.results.standing import counted_submissions
+from storage.results.standing import chunked, counted_submissions
 from storage.schema import engine, tables, workbench
+
+PORTION = 200  # items looked at in one transaction: others can save in between
 
 
 def add_version(
@@ -128,6 +130,25 @@ def fill_free_slots(session: Session, project: workbench.Project, queue: workben
         began_to_count(session, project, queue, surplus)
         filled = True
     return filled
+
+
+def update_items(database: engine.Database, project: int) -> None:
+    """After another number of people an item: surplus work takes free slots, and annotations that agree are validated.  A portion at a time."""
+    queue, task = workbench.ItemStage, workbench.Task
+    surplus = select(task.id).where(
+        task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_(None)
+    )
+    with database.reading() as session:
+        query = select(queue.id).where(queue.project_id == project, queue.state == "open")
+        entries = session.scalars(query.where(or_(queue.stage == "validation", surplus.exists()))).all()
+    for part in chunked(entries, PORTION):
+        with database.writing() as session:
+            row = session.get_one(workbench.Project, project)
+            for entry in session.scalars(select(queue).where(queue.id.in_(list(part)), queue.state == "open")).all():
+                if entry.stage == "validation" and "generation" in row.stages:
+                    _open_validation(session, row, session.get_one(workbench.ProjectItem, entry.item_id))
+                elif entry.stage != "validation":
+                    fill_free_slots(session, row, entry)
 
 
 def _open_validation(session: Session, project: workbench.Project, item: workbench.ProjectItem) -> None:

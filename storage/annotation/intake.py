@@ -111,6 +111,10 @@ class Intake(engine.Part):
         with self.reading() as session:
             actor(session, user, "manager")
             row = project_row(session, project)
+            if gold and row.stages == ["validation"]:
+                raise InputError(
+                    "this project only validates, and validation has no gold items: add the questions as ordinary ones"
+                )
             last_position = _last_position(session, row)
             new = self._new_items(session, row, items)
         with self.writing() as session:
@@ -265,7 +269,7 @@ class Intake(engine.Part):
             item = session.scalars(
                 select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=question_row.id)
             ).one()
-            link(session, [(item.id, side, prediction.id)])
+            link(session, row, [(item.id, side, prediction.id)])
             if row.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [item.id]))
             details = {"added": 1, "prediction": prediction_id}
@@ -323,7 +327,7 @@ class Intake(engine.Part):
             prediction_row = put_prediction(session, prediction, trace, key)
             if prediction_row.question_id != row.question_id:
                 raise InputError(f"the prediction is of another question than the item: '{prediction.question.text[:80]}'")
-            if not link(session, [(row.id, project.systems.index(system), prediction_row.id)]):
+            if not link(session, project, [(row.id, project.systems.index(system), prediction_row.id)]):
                 return False
             if project.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [row.id]))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
-from sqlalchemy import ScalarSelect, func, insert, select
+from sqlalchemy import ScalarSelect, delete, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from storage.annotation.queue_order import bulk, margins_of, set_margins, table_of, update_disagreement
@@ -15,11 +16,13 @@ PORTION = 1000  # predictions linked in one transaction: others can save in betw
 
 
 def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
-    """(item, side, the newest prediction of that side's system) where the item has no prediction of it yet."""
+    """(item, side, the newest prediction of that side's system) where the item has no prediction of this system yet."""
     item, link, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
     links: list[tuple[int, int, int]] = []
     for side, system in enumerate(project.systems):
-        present = select(link.id).where(link.item_id == item.id, link.side == side).exists()
+        linked = prediction.__table__.alias()
+        links_of_it = select(link.id).join(linked, linked.c.id == link.prediction_id).where(linked.c.system == system)
+        present = links_of_it.where(link.item_id == item.id).exists()
         newest = (
             select(item.id, func.max(prediction.id))
             .join(prediction, prediction.question_id == item.question_id)
@@ -36,19 +39,56 @@ def linked_count(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
     return select(func.count()).select_from(line).where(line.item_id == item).scalar_subquery()
 
 
-def link(session: Session, links: Sequence[tuple[int, int, int]]) -> int:
-    """Links these (item, side, prediction) that are not linked yet; their items have no margin then."""
-    line = workbench.ItemPrediction
-    linked: set[tuple[int, int]] = set()
+def link(session: Session, project: workbench.Project, links: Sequence[tuple[int, int, int]]) -> int:
+    """Links these (item, side, prediction), on the other side where another system has this one; not where there is one of its system already,
+    no side is free, or people judge as many as the project has.  Their items have no margin then.  Returns how many."""
+    line, prediction, task = workbench.ItemPrediction, tables.Prediction, workbench.Task
+    sides: dict[int, dict[int, str]] = defaultdict(dict)  # item -> side -> system
+    judged: set[int] = set()
     for part in chunked(sorted({item for item, _, _ in links})):
-        rows = session.execute(select(line.item_id, line.side).where(line.item_id.in_(list(part))))
-        linked.update((item, side) for item, side in rows)
-    new = [{"item_id": i, "side": s, "prediction_id": p} for i, s, p in links if (i, s) not in linked]
+        present = select(line.item_id, line.side, prediction.system).join(prediction, prediction.id == line.prediction_id)
+        for item, side, system in session.execute(present.where(line.item_id.in_(list(part)))):
+            sides[item][side] = system
+        judged.update(session.scalars(select(task.item_id).where(task.item_id.in_(list(part)), task.stage == "judging")))
+    systems: dict[int, str] = {}
+    for part in chunked(sorted({number for _, _, number in links})):
+        rows = session.execute(select(prediction.id, prediction.system).where(prediction.id.in_(list(part))))
+        systems.update({row[0]: row[1] for row in rows})
+    new = []
+    for item, side, number in links:
+        if item in judged and len(sides[item]) >= len(project.systems):
+            continue
+        free = next((s for s in (side, 1 - side) if s not in sides[item]), None)
+        if free is not None and systems[number] not in sides[item].values():
+            sides[item][free] = systems[number]
+            new.append({"item_id": item, "side": free, "prediction_id": number})
     bulk(session, insert(table_of(line)), new)
     changed = sorted({r["item_id"] for r in new})
     set_margins(session, dict.fromkeys(changed))
     update_disagreement(session, changed)
     return len(new)
+
+
+def unlink_others(session: Session, project: workbench.Project) -> None:
+    """After another choice of systems: items that nobody has opened yet (to judge them, where they are judged) lose the predictions of other
+    systems than the project's, but those that were added with their prediction."""
+    item, line, prediction, task = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, workbench.Task
+    opened = select(task.id).where(task.item_id == item.id)
+    opened = opened.where(task.stage == "judging") if "judging" in project.stages else opened
+    others = (
+        select(line.id)
+        .join(item, item.id == line.item_id)
+        .join(prediction, prediction.id == line.prediction_id)
+        .where(item.project_id == project.id, item.corrections.is_(None), prediction.system.not_in(project.systems))
+        .where(~opened.exists())
+    )
+    changed = select(line.item_id).where(line.id.in_(others))
+    for statement in (
+        update(item).where(item.id.in_(changed)).values(margin=None, disagreement=None),
+        delete(line).where(line.id.in_(others)),
+    ):
+        session.execute(statement.execution_options(synchronize_session=False))
+    session.expire_all()
 
 
 def link_all(database: engine.Database, project: int) -> int:
@@ -58,7 +98,7 @@ def link_all(database: engine.Database, project: int) -> int:
     count = 0
     for part in chunked(links, PORTION):
         with database.writing() as session:
-            count += link(session, part)
+            count += link(session, session.get_one(workbench.Project, project), part)
     if count:
         fill_margins(database, project)
     return count

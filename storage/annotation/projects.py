@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Unpack, get_args
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from core.errors import ConflictError, InputError
@@ -21,15 +21,15 @@ from core.trace import to_json
 from storage.access.actors import actor, refuse_confusable
 from storage.access.log import note
 from storage.access.permissions import allowed_to
+from storage.annotation.completion import update_items
 from storage.annotation.contents import all_from_json
-from storage.annotation.linked_predictions import fill_margins
+from storage.annotation.linked_predictions import fill_margins, unlink_others
 from storage.annotation.places import latest_guidelines, project_row
-from storage.annotation.slots import refresh_states
+from storage.annotation.slots import refresh_states, vacate
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import check_page, check_text
 from storage.records.enumerations import ProjectState, WorkStage
 from storage.records.projects import (
-    MIXED_SLOTS,
     THRESHOLDS,
     Example,
     Guidelines,
@@ -126,7 +126,9 @@ class Projects(engine.Part):
         """Changes the name or any of the `ProjectValues`.
 
         Another order is in force at once.
-        More annotators an item reopen finished items; fewer are refused while an item has more.  Equal values change nothing.
+        More annotators an item reopen finished items that no person validated; fewer are refused while an item has more.  Equal values change
+        nothing.
+        Items that somebody has opened keep what other systems answered; the others lose it.
         Raises ConflictError when the project was changed since `expected_version`, NotAllowedError, NotFoundError, InputError.
         """
         columns = checked_project(changes)
@@ -152,22 +154,21 @@ class Projects(engine.Part):
             session.flush()
             if "annotators_per_item" in columns:
                 self._set_slots(session, row)
+            if "systems" in columns:
+                unlink_others(session, row)
             note(session, manager.id, "project changed", project=row.id, details=columns)
             record, number = project_record(row), row.id
+        if "annotators_per_item" in columns:
+            update_items(self.database, number)
         fill_margins(self.database, number)
         return record
 
     @staticmethod
     def _set_slots(session: Session, row: workbench.Project) -> None:
-        task, queue, number = workbench.Task, workbench.ItemStage, row.annotators_per_item
-        surplus = session.scalar(
-            select(func.count())
-            .select_from(task)
-            .where(task.project_id == row.id, task.stage != "validation", task.slot >= number, task.slots < MIXED_SLOTS)
-        )
-        if surplus:
+        queue, number = workbench.ItemStage, row.annotators_per_item
+        if surplus := vacate(session, row.id, number):
             raise InputError(
-                f"{surplus} pieces of work are held beyond {number} annotators an item: release or return them first"
+                f"{surplus} pieces of work are held beyond {number} annotators an item: they have to be released first"
             )
         session.execute(
             update(queue)

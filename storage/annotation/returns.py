@@ -49,8 +49,8 @@ class Returns(engine.Part):
 
     @allowed_to("annotate")
     def undo(self, item: str, annotator: str, stage: WorkStage) -> Task:
-        """Takes the last step back.  After a submission: a new version equal to the one before; after the first one: reopened as
-        a draft, its slot kept.  After a skip: open again, with a slot where one is free.
+        """Takes the last step back: what was submitted is a draft again.  After a submission: a new version equal to the one before; after the
+        first one: nothing counts, its slot is kept.  After a skip: open again, with a slot where one is free.
 
         Raises InputError where there is nothing to undo, or a person validated the item already.
         """
@@ -74,12 +74,12 @@ class Returns(engine.Part):
                 row.updated = moment
                 if holds_slot:
                     ceased_to_count(session, place.project, place.queue, row)
-                reopen_draft(session, row)
             else:
                 restored = earlier.restores or earlier.version
                 add_version(session, row, earlier.body, guidelines=earlier.guidelines, restores=restored)
                 if holds_slot:
                     began_to_count(session, place.project, place.queue, row)
+            reopen_draft(session, row)
             action = "submission undone" if earlier else "item reopened"
             note(session, place.person.id, action, project=row.project_id, item=row.item_id, details=details)
             return load_task(session, row)

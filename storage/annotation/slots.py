@@ -1,7 +1,8 @@
 """Who holds a slot of an item, and when an expired lease loses it (how long one lasts: `lease_minutes` of the project),
 inside a write transaction.
 
-An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.
+An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.  So does what is
+open with somebody, or was returned to somebody, who may not work at the stage (any more).
 Work submitted without a slot is surplus: it is kept, and takes a slot when one becomes free.
 """
 
@@ -9,22 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ScalarSelect, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from storage.schema import workbench
+from storage.access.actors import somebody_signs_in
+from storage.records.projects import AUTOMATIC, MIXED_SLOTS
+from storage.schema import engine, tables, workbench
 
 
 def stage_row(session: Session, item: int, stage: str) -> workbench.ItemStage | None:
     return session.scalar(select(workbench.ItemStage).filter_by(item_id=item, stage=stage))
 
 
+def works(annotator: Any, stage: Any) -> ColumnElement[bool]:
+    """Whether a person (by id) may work at this stage: `storage.access.actors.rights_of` in SQL."""
+    account = workbench.Account
+    role = or_(stage != "validation", account.role != "annotator")
+    may = select(account.id).where(account.annotator_id == annotator, account.active == True, role).exists()  # noqa: E712
+    return or_(~somebody_signs_in(), may)
+
+
+def _lives(moment: datetime) -> ColumnElement[bool]:
+    """Of a task with a slot: others cannot have it."""
+    task = workbench.Task
+    is_open = or_(task.state == "returned", task.expires > moment)
+    return or_(task.state == "submitted", and_(is_open, works(task.annotator_id, task.stage)))
+
+
 def live_count(moment: datetime) -> ScalarSelect[int]:
-    """Of a row of item_stage: how many tasks hold a slot, without expired leases."""
+    """Of a row of item_stage: how many tasks hold a slot for good (`_lives`)."""
     task, queue = workbench.Task, workbench.ItemStage
-    lives = or_(task.state != "leased", task.expires > moment)
-    holds_slot = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), lives)
+    holds_slot = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), _lives(moment))
     return select(func.count()).select_from(task).where(*holds_slot).correlate(queue).scalar_subquery()
 
 
@@ -37,17 +55,19 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
 
 def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, annotator: int | None = None) -> int | None:
     """A slot that may be taken, or None.  Expired leases (except that of this `annotator`, an id) lose theirs only if one is needed."""
-    tasks = holders(session, queue.item_id, queue.stage)
-    slot = unused_slot(queue, tasks)
+    slot = unused_slot(queue, holders(session, queue.item_id, queue.stage))
     if slot is not None:
         return slot
-    for row in tasks:
-        if row.state == "leased" and row.annotator_id != annotator and row.expires is not None and row.expires <= moment:
-            slot = row.slot
-            row.state, row.slot, row.expires, row.updated = "expired", None, None, moment
-            session.flush()  # before another row takes the slot
-            return slot
-    return None
+    task = workbench.Task
+    lapsed = select(task).where(
+        task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), ~_lives(moment)
+    )
+    row = session.scalar(lapsed.where(task.annotator_id != annotator).order_by(task.slot).limit(1))
+    if row is not None:
+        slot = row.slot
+        row.state, row.slot, row.expires, row.updated = "expired", None, None, moment
+        session.flush()  # before another row takes the slot
+    return slot
 
 
 def unused_slot(queue: workbench.ItemStage, tasks: Sequence[workbench.Task]) -> int | None:
@@ -68,17 +88,58 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
     return session.scalar(query)
 
 
+def vacate(session: Session, project: int, number: int) -> int:
+    """Before a project's items have only `number` slots: work in higher ones moves down, expired leases lose theirs.  Returns how much work
+    finds no slot."""
+    task, moment, surplus = workbench.Task, engine.now(), 0
+    held = (task.project_id == project, task.stage != "validation", task.slot.is_not(None), task.slots < MIXED_SLOTS)
+    higher = select(task).where(*held, task.slot >= number)
+    if session.scalar(higher.limit(1)) is None:
+        return 0
+    session.execute(
+        update(task)
+        .where(*held, ~_lives(moment))
+        .values(state="expired", slot=None, expires=None, updated=moment)
+        .execution_options(synchronize_session=False)
+    )
+    session.expire_all()
+    for row in session.scalars(higher).all():
+        used_slots = {holder.slot for holder in holders(session, row.item_id, row.stage)}
+        slot = next((n for n in range(number) if n not in used_slots), None)
+        if slot is None:
+            surplus += 1
+        else:
+            row.slot = slot
+    session.flush()
+    return surplus
+
+
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:
-    """Sets open and done of a whole project from what was submitted; validation waits for generation.  Gold stays open."""
+    """Sets open and done of a whole project from what was submitted; validation waits for generation, and what a person validated stays done.
+    An automatic validation of annotations that are not all there (any more) is taken back.  Gold stays open."""
     queue, task = workbench.ItemStage, workbench.Task
     submitted = (
         select(func.count())
         .select_from(task)
         .where(task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_not(None))
+        .correlate(queue)
         .scalar_subquery()
     )
+    incomplete = select(queue.item_id).where(queue.project_id == project, queue.stage == "generation", submitted < queue.slots)
+    automatic = select(tables.Annotator.id).filter_by(name=AUTOMATIC).scalar_subquery()
+    session.execute(
+        update(task)
+        .where(
+            task.item_id.in_(incomplete), task.stage == "validation", task.state == "submitted", task.annotator_id == automatic
+        )
+        .values(state="released", slot=None, updated=engine.now())
+        .execution_options(synchronize_session=False)
+    )
+    is_valid = (task.stage == "validation", task.state == "submitted", task.slot.is_not(None))
+    validated = select(task.item_id).where(task.project_id == project, *is_valid)
     for stage in stages:
-        state = case((and_(submitted >= queue.slots), "done"), else_="open")
+        is_done = submitted >= queue.slots
+        state = case((or_(is_done, and_(queue.stage == "generation", queue.item_id.in_(validated))), "done"), else_="open")
         if stage == "validation" and "generation" in stages:
             earlier = workbench.ItemStage.__table__.alias()
             ready = (
@@ -86,7 +147,7 @@ def refresh_states(session: Session, project: int, stages: Sequence[str]) -> Non
                 .where(earlier.c.item_id == queue.item_id, earlier.c.stage == "generation", earlier.c.state == "done")
                 .exists()
             )
-            state = case((and_(submitted >= queue.slots), "done"), (ready, "open"), else_="waiting")
+            state = case((is_done, "done"), (ready, "open"), else_="waiting")
         session.execute(
             update(queue)
             .where(queue.project_id == project, queue.stage == stage, queue.gold == False)  # noqa: E712

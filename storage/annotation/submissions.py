@@ -142,12 +142,14 @@ class Submissions(engine.Part):
             latest = session.execute(query).first() if task.version else None
             theirs = _record(latest.Submission, task, names_of(latest), log) if latest else None
             if latest and theirs and task.state == "submitted" and latest.Submission.body == plain:
+                if place.draft is not None:
+                    put_draft(session, task, place.draft, place.draft.body if body is None else body, open=False)
                 return theirs
             if expected_version is not None and expected_version != task.version:
                 raise SubmissionConflictError(content, theirs, expected_version)
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
-            if task.state not in ("leased", "submitted", "returned"):  # takes a slot if one is free
+            if task.slot is None and task.state != "submitted" and place.queue.state == "open":  # takes a slot if one is free
                 fill_free_slots(session, place.project, place.queue)
                 task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
             score = _score(session, place, content) if place.item.gold is not None else None

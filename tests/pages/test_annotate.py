@@ -61,6 +61,28 @@ def test_a_link_to_a_closed_project_says_so(annotate: Open, store: Store) -> Non
     make_project(store)
     app = annotate(project="f" * 32)
     assert "closed or does not exist" in app.error[0].value
+    app.selectbox(key="annotate.project").select_index(0).run()
+    assert QUESTION in texts(fine(app))
+
+
+def test_a_project_that_is_closed_meanwhile_leaves_the_others_to_choose(annotate: Open, store: Store) -> None:
+    project, other = (make_project(store, name=name) for name in ("Musicals", "Films"))
+    app = annotate(project=project.id)
+    store.projects.update_project("me", project.id, 1, state="closed")
+    assert app.run().error
+    app.selectbox(key="annotate.project").set_value(other.id).run()
+    assert QUESTION in texts(fine(app))
+
+
+def test_settings_that_a_manager_changes_hold_for_an_open_item(annotate: Open, store: Store) -> None:
+    project = make_project(store)
+    app = annotate(project=project.id)
+    click(app, "kind", "none")
+    click(app, "submit")
+    store.projects.update_project("me", project.id, 1, thresholds={"must_read": 0})
+    app.run()
+    fine(click(app, "submit"))
+    assert sent(store).content.annotation.type == "none"
 
 
 # ---------------------------------------------------------------- generation
@@ -269,6 +291,32 @@ def test_one_answer_has_no_questions_to_validate_and_work_is_sent_back(annotate:
     anna = annotate("Anna")
     assert "look at the remake too" in texts(anna)
     assert find(anna.text_input, "answers", 0).value == "Natalie Wood"
+
+
+def test_two_windows_of_a_validator_show_no_names(annotate: Open, store: Store) -> None:
+    validating(store)
+    first, second = (annotate("Vera", stage="validation") for _ in range(2))
+    write(first, "N. Wood", "aliases", 0, 0)
+    write(second, "Wood", "aliases", 0, 0)
+    assert "N. Wood" in texts(second)
+    assert "Anna" not in texts(second)
+
+
+def test_a_validator_who_began_gets_the_list_with_the_annotation_that_came_back(annotate: Open, store: Store) -> None:
+    validating(store)
+    app = annotate("Vera", stage="validation")
+    click(app, "choose", 2)
+    click(app, "delete")
+    write(app, "look at the other film", "return.reason")
+    click(app, "return.it")
+    (item,) = (task.item for task in store.queue.tasks(sent(store, "Vera").project, "Vera", state="returned"))
+    better = Annotation("multiple", (*ANNA.pairs, QAPair("Who was Maria on the radio?", ("Anne Baxter",))))
+    store.submissions.submit(item, "Anna", "generation", GenerationWork(better), seconds=9.0)
+    app = annotate("Vera", stage="validation")
+    assert "Anne Baxter" in [field.value for field in keyed(app.text_input, ".aliases.")]
+    click(app, "undo")
+    assert len(keyed(app.button, ".choose.")) == 2  # what was done before
+    assert "Anna" not in texts(app)
 
 
 def test_suggestions_while_validating(annotate: Open, store: Store) -> None:

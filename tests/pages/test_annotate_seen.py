@@ -5,10 +5,11 @@ from __future__ import annotations
 import people
 import pytest
 from annotate_helpers import click, find, fine, make_project, predict, read_something, write
+from annotation_samples import do, single, take, validate
 from page_helpers import QUESTION, Open, texts
 from test_annotate import JUDGING, answered, keyed, sent
 
-from pages.annotate.stage_info import by_stage
+from pages.annotate.stage_info import by_stage, remaining
 from pages.manage.guidelines import template
 from storage.store import Store
 
@@ -74,6 +75,16 @@ def test_nothing_left_says_what_waits_for_whom(annotate: Open, store: Store) -> 
     assert "**Writing**: 2 to write, by other annotators" in shown
     assert "**Validation**: 2 waiting for the previous stage" in shown
     assert "**Judging**: 4 to judge, by annotators" in shown
+
+
+def test_nobody_is_to_write_what_was_validated(store: Store) -> None:
+    stages = ("generation", "validation")
+    project = make_project(store, stages=stages, questions=(QUESTION,), thresholds={"must_read": 0})
+    item = do(store, project, "Ann", "x").item
+    take(store, project, "Vera", "validation")
+    validate(store, item, "Vera", single("x"))
+    store.projects.update_project("me", project.id, 1, annotators_per_item=2)
+    assert remaining(store.items.progress(project.id, "me")["generation"], 0, True) == "nothing"
 
 
 # ---------------------------------------------------------------- names

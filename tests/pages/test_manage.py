@@ -287,6 +287,16 @@ def test_items_filters_and_activity(open_app: Open, store: Store) -> None:
     assert "items added" in list(app.dataframe[1].value["Action"])
 
 
+def test_another_search_begins_with_its_first_page(open_app: Open, store: Store) -> None:
+    make_project(store, questions=tuple(f"Who was number {i}?" for i in range(55)))
+    app = open_app("manage")
+    (page,) = (key for key in app.session_state if key.startswith("manage.page"))  # AppTest has no pagination
+    app.session_state[page] = 2
+    assert len(app.run().dataframe[1].value) == 5
+    app.text_input(key="manage.text").set_value("number 7").run()
+    assert list(app.dataframe[1].value["Question"]) == ["Who was number 7?"]
+
+
 def judged_item(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch, *systems: str) -> AppTest:
     """The page with the only item chosen, whose answers were judged in a shuffled order."""
     for system in systems:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from annotation_samples import Clock, do, multiple, project, states, take, task_of, validate, work
+from annotation_samples import Clock, do, multiple, project, single, states, take, task_of, validate, work
 from sqlalchemy import select, text
 from storage_helpers import at_once
 
@@ -120,6 +120,18 @@ def test_late_work_is_kept_over_the_number_and_counts_when_a_slot_is_free(store:
     assert counting(store) == ["Ada"]
 
 
+def test_surplus_work_that_was_returned_takes_a_slot_that_became_free(store: Store, clock: Clock) -> None:
+    parts = project(store, 1, lease_minutes=10)
+    item = take(store, parts, "Ada").item
+    clock.pass_(minutes=11)
+    take(store, parts, "Bob")
+    store.submissions.submit(item, "Ada", "generation", work("late"), seconds=5)
+    store.returns.return_item(item, "Ada", "generation", "more", by="Mia")
+    store.queue.skip_item(item, "Bob", "generation", "not my field")
+    assert store.submissions.submit(item, "Ada", "generation", work("late", "more"), seconds=5).counted
+    assert states(store, parts) == ["done"]
+
+
 def test_release_skip_and_their_way_back(store: Store) -> None:
     parts = project(store, 2)
     item = take(store, parts, "Ada").item
@@ -175,6 +187,7 @@ def test_undo_is_a_new_version_equal_to_the_earlier_one(store: Store) -> None:
     assert [s.content for s in history] == [work(answer) for answer in ("a", "b", "c", "b", "a")]
     assert [s.restores for s in history] == [None, None, None, 2, 1]
     assert [s.current for s in history] == [False] * 4 + [True]
+    assert not store.drafts.find_draft(item, "Ada", "generation").submitted  # it is the last one still
     reopened = store.returns.undo(item, "Ada", "generation")
     assert (reopened.state, reopened.slot) == ("leased", 0)
     draft = store.drafts.find_draft(item, "Ada", "generation")
@@ -223,6 +236,43 @@ def test_the_number_of_people_can_change(store: Store) -> None:
     store.queue.release_item(item, "Bob", "generation")
     store.projects.update_project("Mia", parts.id, changed.version, annotators_per_item=1)
     assert states(store, parts) == ["done", "open"]
+
+
+@pytest.mark.parametrize("first", ["skips", "stays away"])
+def test_fewer_people_are_taken_where_no_item_has_more(store: Store, clock: Clock, first: str) -> None:
+    parts = project(store, 1, annotators_per_item=2, lease_minutes=10)
+    item = take(store, parts, "Ada").item
+    do(store, parts, "Bob", "x")
+    if first == "skips":
+        store.queue.skip_item(item, "Ada", "generation", "not my field")
+    else:
+        clock.pass_(minutes=11)
+    store.projects.update_project("Mia", parts.id, 1, annotators_per_item=1)
+    assert states(store, parts) == ["done"]
+    assert [s.counted for s in store.submissions.submissions(parts.id, "Mia")] == [True]
+
+
+def test_another_number_of_people_and_validation(store: Store, clock: Clock) -> None:
+    parts = project(store, 3, annotators_per_item=2, stages=("generation", "validation"), lease_minutes=10)
+    late = take(store, parts, "Dan").item
+    clock.pass_(minutes=11)
+    for answer in ("x", "y"):
+        do(store, parts, "Ada", answer)
+        do(store, parts, "Bob", answer)
+    store.submissions.submit(late, "Dan", "generation", work("z"), seconds=1)  # over the number
+    validated = do(store, parts, "Ada", "x").item
+    do(store, parts, "Bob", "y")
+    take(store, parts, "Vera", "validation")
+    validate(store, validated, "Vera", single("x"))
+    changed = store.projects.update_project("Mia", parts.id, 1, annotators_per_item=3)
+    assert states(store, parts) == ["done", "open", "done"]  # with Dan's, open, and as it was validated
+    assert states(store, parts, "validation") == ["open", "waiting", "done"]
+    assert take(store, parts, "Cleo").item not in (late, validated)
+    store.queue.release_item(take(store, parts, "Cleo").item, "Cleo", "generation")
+    store.returns.undo(late, "Dan", "generation")
+    store.queue.release_item(late, "Dan", "generation")
+    store.projects.update_project("Mia", parts.id, changed.version, annotators_per_item=2)
+    assert states(store, parts) == states(store, parts, "validation") == ["done"] * 3  # those that agree need nobody
 
 
 def test_closed_projects_lease_nothing_and_take_what_is_open(store: Store) -> None:

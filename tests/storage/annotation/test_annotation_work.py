@@ -172,6 +172,9 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
         assert sign in warnings
     assert (sent.seconds, sent.counted, sent.version) == (12.5, True, 1)
     assert store.submissions.submit(item, "Ada", "generation", content, seconds=3) == sent  # a rerun
+    store.drafts.save_draft(item, "Ada", "generation", {"t": "changed, and changed back"})
+    assert store.submissions.submit(item, "Ada", "generation", content, seconds=3) == sent
+    assert store.drafts.find_draft(item, "Ada", "generation").submitted
     assert store.submissions.submissions(parts.id, "Ada", annotator="Ada") == [sent]
     assert store.maintenance.counts()["annotation"] == 0  # a submission has one home
     with pytest.raises(SubmissionConflictError) as caught:
@@ -329,6 +332,31 @@ def test_items_that_nobody_can_judge_yet(store: Store) -> None:
     store.intake.save_for_item("Mia", first.id, prediction(first.question, ["a"], id="q0", system="fid"))
     assert store.intake.unanswered("Mia", parts.id) == {second.id}
     assert store.intake.unanswered("Mia", parts.id, [first.id]) == frozenset()
+
+
+def test_other_systems_are_judged_where_nobody_has_begun(store: Store) -> None:
+    for number, system in ((0, "fid"), (1, "fid"), (0, "rac"), (1, "rac")):
+        store.predictions.save_prediction(prediction(f"Who played part {number}?", ["a"], id=f"q{number}", system=system))
+    parts = project(store, 2, stages=("judging",), systems=("fid",))
+    begun = take(store, parts, "Ada", "judging").item
+    store.projects.update_project("Mia", parts.id, 1, systems=("rac",))
+    items = [i.id for i in store.items.items(parts.id, "Mia", stage="judging")]
+    assert store.intake.unanswered("Mia", parts.id) == set(items) - {begun}
+    store.intake.link_predictions("Mia", parts.id)
+    linked = {i: [p.system for p in store.items.get_item(i, "Mia").predictions] for i in items}
+    assert linked == {i: ["fid" if i == begun else "rac"] for i in items}
+
+
+def test_the_same_systems_in_another_order_are_linked_once(store: Store) -> None:
+    store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
+    parts = project(store, 1, stages=("judging",), systems=("fid", "rac"))
+    store.projects.update_project("Mia", parts.id, 1, systems=("rac", "fid"))
+    assert store.intake.link_predictions("Mia", parts.id) == 0
+    store.predictions.save_prediction(prediction("Who played part 0?", ["b"], id="q0", system="rac"))
+    assert store.intake.link_predictions("Mia", parts.id) == 1
+    item = take(store, parts, "Ada", "judging").item
+    work = judge_all(store.reviews.judging_sheet(item, "Ada"), preference="tie")
+    assert store.submissions.submit(item, "Ada", "judging", work, seconds=1).counted
 
 
 # ---------------------------------------------------------------- a system's answers

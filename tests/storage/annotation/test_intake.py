@@ -32,6 +32,13 @@ def test_an_error_in_the_middle_leaves_nothing(
     assert store.maintenance.counts() == before
 
 
+def test_validation_alone_refuses_gold_and_takes_the_questions_afterwards(store: Store) -> None:
+    parts = project(store, 0, stages=("validation",))
+    with pytest.raises(InputError, match="gold"):
+        store.intake.add_items("Mia", parts.id, questions(2), gold=True)
+    assert store.intake.add_items("Mia", parts.id, questions(2)).added == 2
+
+
 def test_what_somebody_else_adds_meanwhile_is_not_added_twice(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = project(store, 1)
     new_items, others = Intake._new_items, [[replace(q, id=f"other {q.id}") for q in questions(3, start=4)]]

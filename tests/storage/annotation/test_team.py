@@ -84,6 +84,22 @@ def test_an_item_whose_assignee_cannot_do_it_is_everybodys_again(team: Store, le
     assert assigned.get("Val", 0) == (1 if leave == "skips" else 0)  # what was finished stays on record
 
 
+@pytest.mark.parametrize("state", ["leased", "returned"])
+def test_an_item_is_not_kept_for_somebody_who_left(team: Store, state: str) -> None:
+    parts = project(team, 1)
+    item = do(team, parts, "Ada", "x").item
+    if state == "leased":
+        team.returns.undo(item, "Ada", "generation")
+    else:
+        team.returns.return_item(item, "Ada", "generation", "too few", by="Vera")
+    assert nothing(team, parts, "Bob")
+    team.people.set_active("Mia", "Ada", False)
+    assert do(team, parts, "Bob", "y").item == item
+    team.people.set_active("Mia", "Ada", True)
+    assert nothing(team, parts, "Ada")
+    assert team.items.progress(parts.id, "Mia")["generation"].done == 1
+
+
 def test_progress_by_person_and_stage(team: Store) -> None:
     parts = project(team, 3, stages=("generation", "validation"))
     team.assignments.assign("Mia", parts.id, "generation", {0: ["Ada"], 2: ["Ada"]})
