@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import streamlit as st
 from annotate_helpers import fine
 from page_helpers import ANSWERS, QUESTION, TIMEOUT, Open, ask, button, texts, tsv
 from serving import until
@@ -25,6 +26,7 @@ from core.models.scheduling.turns import LINE
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.trace import prediction_from_json
+from pages.explore import live
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
 from storage.results.predictions import Predictions
@@ -139,6 +141,20 @@ def test_verdicts_belong_to_the_name(app: AppTest, store: Store) -> None:
     assert "Other people's labels: me: **correct**" in texts(app)
     verdict(app, 0).set_value("wrong").run()
     assert {(j.annotator, j.verdict) for j in store.labels.judgments(link(app))} == {("me", "correct"), ("Ada", "wrong")}
+
+
+def test_the_address_keeps_the_name_during_a_run(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reload in the middle does not go on under another name."""
+    app.text_input(key="annotator").set_value("Ada").run()
+    addresses, watch = [], live.watch
+
+    def noted(running: Any) -> None:
+        addresses.append(st.query_params.to_dict())
+        watch(running)
+
+    monkeypatch.setattr(live, "watch", noted)
+    ask(ask(app))
+    assert addresses == [{"me": "Ada"}] * 2
 
 
 def continues(app: AppTest) -> bool:
