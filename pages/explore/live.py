@@ -127,5 +127,5 @@ def show_run_error(run: QuestionRun) -> None:
     jobs.show_failure(run)
     if run.save_error is not None:
         shared.show_error(run.save_error)
-        st.warning("The result below is not saved. It stays here until you ask another question.")
+        st.warning("The result below is not saved. It stays here until you ask another question or open another result.")
         st.button("Try to save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")

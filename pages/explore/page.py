@@ -93,8 +93,9 @@ def linked() -> list[StoredPrediction]:
     if not is_new and live.runs():
         return []
     if is_new:
-        live.drop()
         st.session_state["explore.link"] = tuple(ids)
+        if any(ids):
+            live.drop()
     predictions = [shared.store().predictions.get_prediction(i) for i in ids if i]
     if is_new and predictions:
         st.session_state["explore.question"] = predictions[0].prediction.question.text

@@ -335,6 +335,27 @@ def test_a_full_disk_keeps_the_result_on_the_page(app: AppTest, store: Store, mo
     assert link(app)
 
 
+def test_a_result_that_is_not_saved_stays_beside_one_that_is(
+    app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the person looks at another page."""
+    app.toggle(key="explore.compare").set_value(True).run()
+    save = Predictions.save_prediction
+
+    def last_save(*args: Any, **kw: Any) -> str:
+        full.setattr(Predictions, "save_prediction", Mock(side_effect=StorageError("the disk is full; free some space")))
+        return save(*args, **kw)
+
+    with monkeypatch.context() as full:
+        full.setattr(Predictions, "save_prediction", last_save)
+        ask(app)
+    app.query_params.clear()
+    app.switch_page("pages/corpora/page.py").run().switch_page("pages/explore/page.py").run()
+    button(app, "Try to save again").click().run()
+    assert store.maintenance.counts()["prediction"] == 2
+    assert link(app, "other")
+
+
 def test_wrong_setting(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMBISCOPE_TOP_K", "many")
     app = open_app()
