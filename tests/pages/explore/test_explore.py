@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -12,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 import streamlit as st
-from annotate_helpers import fine
+from annotate_helpers import fine, predict
 from page_helpers import ANSWERS, QUESTION, TIMEOUT, Open, ask, button, texts, tsv
 from serving import until
 from storage_samples import earlier_labels
@@ -114,6 +115,25 @@ def test_a_meaning_narrows_the_result_and_stands_in_the_address(app: AppTest, st
     app.button_group(key=chips.key).set_value(None).run()
     assert len(rows(app)) == len(ANSWERS)
     assert "meaning" not in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("questions", "narrowed"),
+    [
+        ([f"Which actress was it who played Maria in {film}?" for film in ("1961", "the remake " + "of the remake " * 4)], 1),
+        (["Who played Maria in the film?"] * 2, 2),
+    ],
+    ids=["that begin alike", "that are equal"],
+)
+def test_each_meaning_has_a_chip_with_its_answers(open_app: Open, store: Store, questions: list[str], narrowed: int) -> None:
+    clarifications = tuple(t.Clarification(answer, question, False) for answer, question in zip(ANSWERS, questions))
+    prediction = dataclasses.replace(predict(QUESTION, ANSWERS[:2]), clarifications=clarifications)
+    app = open_app(prediction=store.predictions.save_prediction(prediction))
+    clarification = result_of(prediction).clarification
+    assert clarification
+    next(b for b in app.button_group if str(b.key).endswith(".meaning")).set_value(clarification.options[0].label).run()
+    assert len(rows(app)) == narrowed
+    assert any(ANSWERS[0] in label for label in rows(app))
 
 
 def test_documents_that_disagree_and_a_section_are_shown(open_app: Open, store: Store) -> None:
