@@ -101,7 +101,7 @@ def linked() -> list[StoredPrediction]:
         st.session_state["explore.link"] = tuple(ids)
         if any(ids):
             live.drop()
-    predictions = [shared.store().predictions.get_prediction(i) for i in ids if i]
+    predictions = [shared.store().predictions.get_prediction(i) for i in dict.fromkeys(ids) if i]
     if is_new and predictions:
         st.session_state["explore.question"] = predictions[0].prediction.question.text
         pasted.put(predictions[0].prediction.question.passages)

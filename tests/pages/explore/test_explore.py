@@ -262,6 +262,9 @@ def test_a_link_restores_comparison_corpus_and_options(app: AppTest, open_app: O
     assert again.slider(key="explore.first.stop_above").value == 0.95
     assert again.selectbox(key="explore.corpus").value == "small"
     assert again.text_input(key="explore.question").value == QUESTION
+    once = open_app(prediction=link(app), other=link(app))  # copied twice by hand
+    assert not once.exception
+    assert len(rows(once)) == 3
 
 
 def test_a_result_can_be_downloaded(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
