@@ -27,6 +27,7 @@ EXAMPLE = "Who directed A Star Is Born?"
 @action("back up")
 def _test() -> None:
     """Callback: one question over one passage, answered by a JSON object."""
+    st.session_state.pop(TEST, None)
     settings = shared.settings()
     generator, run = load_language_generator(settings), Run.of(settings.lm_timeout)
     answer = generator.answer(QUESTION, [PASSAGE], run)

@@ -81,16 +81,16 @@ def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
 
 
 def pending_uploads(home: Path, corpus: str) -> list[Upload]:
-    """Uploads whose build of this corpus was not finished."""
+    """Uploads whose build of this corpus was not finished, the latest last."""
     uploads = []
-    for path in sorted((home / "uploads").glob(f"*/{NAMES}")):
+    for path in (home / "uploads").glob(f"*/{NAMES}"):
         try:
-            names = json.loads(path.read_text(encoding="utf-8"))
+            names, written = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime_ns
         except (OSError, ValueError):
             continue
         if names.get("corpus") == corpus:
-            uploads.append(Upload(path.parent, corpus, dict(names.get("originals", {}))))
-    return uploads
+            uploads.append((written, Upload(path.parent, corpus, dict(names.get("originals", {})))))
+    return [upload for _, upload in sorted(uploads, key=lambda pair: pair[0])]
 
 
 def discard_uploads(home: Path, corpus: str) -> None:

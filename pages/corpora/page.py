@@ -270,7 +270,7 @@ def reports(names: list[str]) -> None:
             st.session_state["corpora.chosen"] = name
         if build.done:
             show_report(build)
-            jobs.close_button("builds", name)
+            jobs.close_button("builds", name, build)
     if jobs.running("builds"):
         watch(names)
 

@@ -218,7 +218,7 @@ def watch() -> None:
     """Running evaluations with a button to stop each, and reports on those that ended."""
     if jobs.running("evaluations"):
         jobs.watch("evaluations")
-    for name, job in [(n, j) for n, j in jobs.jobs_of("evaluations").items() if j.done]:
+    for name, job in [(n, j) for n, j in list(jobs.jobs_of("evaluations").items()) if j.done]:
         if not jobs.show_failure(job):
             run, problems = job.result
             st.success(
@@ -236,7 +236,7 @@ def watch() -> None:
                     args=(name,),
                     icon=":material/play_arrow:",
                 )
-            jobs.close_button("evaluations", name)
+            jobs.close_button("evaluations", name, job)
 
 
 @action("run evaluations")

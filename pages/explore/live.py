@@ -16,7 +16,7 @@ from pages.explore.rows import row
 from pages.explore.runner import Plan, QuestionRun
 from pages.explore.trace import TraceView
 from pages.jobs import background as jobs
-from pages.session import shared
+from pages.session import shared, sign_in
 from pages.ui.markup import escape
 
 POLL_SECONDS = 0.15  # between two looks at a worker
@@ -38,7 +38,7 @@ def start(plans: Sequence[Plan]) -> None:
     """Raises NotAllowedError."""
     shared.store().allow("ask questions")
     drop()
-    st.query_params.clear()
+    st.query_params.from_dict({k: v for k, v in st.query_params.items() if k == sign_in.ADDRESS})
     st.session_state["explore.link"] = ("", "")
     engine = shared.light_engine()
     st.session_state["explore.runs"] = [QuestionRun(engine, plan).start() for plan in plans]
@@ -127,5 +127,5 @@ def show_run_error(run: QuestionRun) -> None:
     jobs.show_failure(run)
     if run.save_error is not None:
         shared.show_error(run.save_error)
-        st.warning("The result below is not saved. It stays here until you ask another question.")
+        st.warning("The result below is not saved. It stays here until you ask another question or open another result.")
         st.button("Try to save again", key=f"again.{run.key}", on_click=save, args=(run,), icon=":material/save:")

@@ -17,6 +17,7 @@ from core.errors import AmbiscopeError
 from core.systems import SYSTEMS, choice_of, entry_of, is_bundled, options_of, passages_to_read, title_of
 from core.systems.base.options import Options
 from core.text import listed
+from core.trace import from_json
 from pages.explore.runner import Plan
 from pages.session import shared
 from pages.ui.markup import escape, short
@@ -204,9 +205,12 @@ def restore(predictions: Sequence[t.Prediction]) -> None:
 
 
 def made_with(info: t.SystemInfo) -> Options:
-    """The options of a prediction; where its corpus now has fewer passages, all of them."""
-    names = {f.name for f in dataclasses.fields(Options)}
-    options = Options(**{k: v for k, v in info.settings.items() if k in names})
+    """The options of a prediction, the defaults where another program's settings are no options; where its corpus now has fewer passages,
+    all of them."""
+    try:
+        options = from_json(Options, info.settings)
+    except AmbiscopeError:
+        options = Options()
     size = shared.passages_of(info.corpus) if info.corpus else 0
     return dataclasses.replace(options, top_k=size) if size and options.passages > size else options
 

@@ -33,9 +33,12 @@ SIDES = (", left side", ", right side")  # read aloud after labels that two comp
 
 def ask(text: str | None = None) -> None:
     """Callback: notes what to ask; the run starts when the sidebar's choices are known."""
+    state = st.session_state
     if text is not None:
-        st.session_state["explore.question"] = text
-    st.session_state["explore.ask"] = st.session_state.get("explore.question", "")
+        state["explore.question"] = text
+    state["explore.ask"] = state.get("explore.question", "")
+    if state.get(pasted.SWITCH):
+        state["explore.ask.pasted"] = str(state.get(pasted.TEXT) or "")
 
 
 def opening(corpus: str, empty: bool) -> None:
@@ -74,9 +77,11 @@ def opening(corpus: str, empty: bool) -> None:
 
 def begin(choices: options.Choices) -> bool:
     """Starts the run that a callback asked for, if any.  Raises InputError for a bad question before anything is loaded, NotAllowedError."""
-    text = st.session_state.pop("explore.ask", None)
+    text, passages = (st.session_state.pop(key, None) for key in ("explore.ask", "explore.ask.pasted"))
     if text is None:
         return False
+    if passages is not None:  # the person may have had to sign in again, which keeps texts and no switch
+        st.session_state.update({pasted.SWITCH: True, pasted.TEXT: passages})
     question = check_question(pasted.question(text), shared.settings().max_question_chars)
     if not choices.sides:
         raise InputError("no system is ready; the sidebar shows what each one needs")
@@ -93,9 +98,10 @@ def linked() -> list[StoredPrediction]:
     if not is_new and live.runs():
         return []
     if is_new:
-        live.drop()
         st.session_state["explore.link"] = tuple(ids)
-    predictions = [shared.store().predictions.get_prediction(i) for i in ids if i]
+        if any(ids):
+            live.drop()
+    predictions = [shared.store().predictions.get_prediction(i) for i in dict.fromkeys(ids) if i]
     if is_new and predictions:
         st.session_state["explore.question"] = predictions[0].prediction.question.text
         pasted.put(predictions[0].prediction.question.passages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 
@@ -78,19 +79,21 @@ def _meaning(question: ClarifyingQuestion | None, probabilities: Mapping[str, fl
     names: only these are drawn; empty for all."""
     if question is None:
         return frozenset()
-    by_label = {m.label: m for m in sorted(question.options, key=lambda m: -probabilities[m.answer])}
+    meanings = sorted(question.options, key=lambda m: -probabilities[m.answer])
+    chips = {m.label: short(m.label, CHIP_CHARS) for m in meanings}
+    repeated = {text for text, count in Counter(chips.values()).items() if count > 1}  # Streamlit would take them for one chip
     key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
     label = st.pills(
         full_label(question.question, side),
-        list(by_label),
-        default=linked if linked in by_label and key not in st.session_state else None,
-        format_func=lambda label: escape(short(label, CHIP_CHARS)),
+        list(chips),
+        default=linked if linked in chips and key not in st.session_state else None,
+        format_func=lambda label: escape(label if chips[label] in repeated else chips[label]),
         key=key,
         label_visibility="collapsed",
         on_change=_choose_meaning,
-        args=(key, {label: m.question for label, m in by_label.items()}),
+        args=(key, {m.label: m.question for m in meanings}),
     )
-    return frozenset((by_label[label].answer, *by_label[label].others)) if label in by_label else frozenset()
+    return {answer for m in meanings if m.label == label for answer in (m.answer, *m.others)}
 
 
 def _choose_meaning(key: str, questions: Mapping[str, str]) -> None:

@@ -150,7 +150,8 @@ def running(kind: str) -> dict[str, BackgroundJob]:
 def progress_text(job: BackgroundJob) -> str:
     """What the job is doing, for how long, and how long it will take."""
     stage = "stopping" if job.stopping else job.stage
-    remaining = f" · about {duration(job.seconds_left)} left" if job.seconds_left is not None and not job.stopping else ""
+    seconds = job.seconds_left  # the job may end meanwhile
+    remaining = f" · about {duration(seconds)} left" if seconds is not None and not job.stopping else ""
     return f"{escape(stage)} · {duration(job.seconds)}{remaining}"
 
 
@@ -162,9 +163,9 @@ def bar(kind: str, name: str, job: BackgroundJob) -> None:
         st.button(f"Stop {escape(job.title)}", key=key, icon=":material/stop_circle:", on_click=stop, args=(kind, name))
 
 
-def close_button(kind: str, name: str) -> None:
+def close_button(kind: str, name: str, job: BackgroundJob) -> None:
     if shared.store().may(KINDS[kind].action):
-        label = full_label("Dismiss", f"the report on {jobs_of(kind)[name].title}")
+        label = full_label("Dismiss", f"the report on {job.title}")
         key = f"{KINDS[kind].page}.close.{name}"
         st.button(label, key=key, on_click=close, args=(kind, name), icon=":material/close:")
 
@@ -204,7 +205,7 @@ def reports(kind: str) -> Iterator[BackgroundJob]:
         if job.done:
             if not show_failure(job):
                 yield job
-            close_button(kind, name)
+            close_button(kind, name, job)
 
 
 def show_failure(job: BackgroundJob) -> bool:

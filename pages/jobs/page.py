@@ -22,7 +22,7 @@ def draw(kind_name: str, name: str, job: jobs.BackgroundJob) -> None:
             return
         if not jobs.show_failure(job):
             st.success(f"{kind.outcome.format(title=title)} ({duration(job.seconds)}). See {page}.")
-        jobs.close_button(kind_name, name)
+        jobs.close_button(kind_name, name, job)
 
 
 def draw_all() -> int:

@@ -252,4 +252,4 @@ def _report(project: Project, job: jobs.BackgroundJob) -> None:
         st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
         rows = [{"Question": question, "Reason": reason} for question, reason in run.failed]
         table(rows, "Questions that could not be answered, with the reason")
-    jobs.close_button("preannotations", project.id)
+    jobs.close_button("preannotations", project.id, job)

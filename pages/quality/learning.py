@@ -46,4 +46,4 @@ def draw(key: str) -> None:
         if not jobs.show_failure(run):
             st.info(escape(run.result.words()))
             st.page_link("pages/quality/page.py", label="Open Quality", icon=":material/fact_check:")
-        jobs.close_button("loops", "loop")
+        jobs.close_button("loops", "loop", run)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+from unittest.mock import Mock
 
 import pytest
 from page_helpers import Open, button, texts
 
 from core import types as t
+from core.errors import InputError
+from core.models.language import loading
 from pages.session import shared
 from storage.store import Store
 
@@ -30,6 +33,15 @@ def test_the_language_model_is_tested(open_app: Open, monkeypatch: pytest.Monkey
     assert not app.exception
     assert (bool(app.success), bool(app.error)) == (works, not works)
     assert [m.label for m in app.metric] == ["Time", "Prompt tokens", "Reply tokens"]
+
+
+def test_a_test_that_cannot_begin_leaves_no_earlier_outcome(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AMBISCOPE_LM_URL", "scripted:")
+    shared.settings.clear()
+    app = button(open_app("connections"), "Test it").click().run()
+    monkeypatch.setattr(loading, "prompt_folder", Mock(side_effect=InputError("the folder of prompts is gone")))
+    button(app, "Test it").click().run()
+    assert (len(app.error), len(app.success)) == (1, 0)
 
 
 def test_the_line_for_the_service_asks_the_latest_question(open_app: Open, store: Store) -> None:

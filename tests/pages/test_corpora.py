@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import threading
 import zipfile
 from pathlib import Path
@@ -162,6 +163,14 @@ def test_a_stopped_build_can_go_on(open_app: Open, settings: Settings) -> None:
     assert "Corpus half is ready: 4 passages" in texts(app)
     assert len(CorpusLibrary(settings).open("half")) == 4
     assert not list((settings.home / "uploads").glob("*"))
+
+
+def test_of_two_stopped_uploads_the_later_one_goes_on(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = iter("ba")
+    monkeypatch.setattr(builds.uuid, "uuid4", lambda: Mock(hex=next(folders)))
+    uploads = [builds.save_upload(settings.home, "half", [File(name)]) for name in ("wrong.tsv", "right.tsv")]
+    os.utime(uploads[0].folder / builds.NAMES, (0, 0))
+    assert builds.pending_uploads(settings.home, "half") == uploads
 
 
 def test_an_incomplete_corpus_can_be_deleted(open_app: Open, settings: Settings) -> None:

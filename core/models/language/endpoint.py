@@ -56,6 +56,7 @@ class EndpointModel:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._model, self.choice = address.model, ""
+        self.is_gone = False  # the endpoint no longer has the model that it listed: another run may use the next one
         # purpose of a request -> index into STRUCTURES that succeeded; a server may refuse one schema and accept another
         self._proven: dict[str, int] = {}
         self._limit, self._temperature = "max_tokens", True
@@ -225,6 +226,7 @@ class EndpointModel:
             try:
                 reply = await self._json(client, "POST", "/chat/completions", self.body(request, structure))
             except StatusError as error:
+                self.is_gone |= error.status == 404 and not self.address.model
                 refusals += 1
                 if error.status not in PARAMETER_REFUSALS or refusals > 4:
                     raise

@@ -13,6 +13,7 @@ from core.settings import Settings
 
 if TYPE_CHECKING:
     from core.models.language.address import Address
+    from core.models.language.endpoint import EndpointModel
     from core.models.language.prompted import PromptedGenerator
 
 
@@ -61,7 +62,10 @@ def _model(settings: Settings) -> LanguageModel:
     if settings.lm_url:
         from core.models.language.address import Address
 
-        return _endpoint(Address.from_settings(settings))
+        address = Address.from_settings(settings)
+        if _endpoint(address).is_gone:
+            _endpoint.cache_clear()
+        return _endpoint(address)
     with TRANSFORMERS:
         from core.models.language.local import load_local
 
@@ -69,7 +73,7 @@ def _model(settings: Settings) -> LanguageModel:
 
 
 @lru_cache(maxsize=4)
-def _endpoint(address: Address) -> LanguageModel:
+def _endpoint(address: Address) -> EndpointModel:
     from core.models.language.endpoint import EndpointModel
 
     model = EndpointModel(address)

@@ -19,6 +19,7 @@ from core.errors import InputError, LanguageModelError
 from core.models.language.address import Address, check_url
 from core.models.language.batch import retry_after
 from core.models.language.endpoint import EndpointModel, strict
+from core.models.language.loading import load_language_generator
 from core.models.language.roles import Completion, Message, Request
 from core.settings import Settings
 
@@ -413,6 +414,22 @@ def test_without_a_name_the_first_model_that_chats_is_taken() -> None:
         asked.connect()
         send(asked, request())
     assert (seen.paths[0], seen.bodies[-1]["model"], asked.about["model"]) == ("/v1/models", *["llama3.2:3b"] * 2)
+
+
+def test_where_nobody_named_a_model_the_next_run_uses_one_that_the_endpoint_still_has() -> None:
+    models = ["old"]
+
+    def answer(body: dict[str, Any], n: int) -> Reply:
+        return listing(*models) if not body else GOOD if body["model"] in models else Reply("no such model", 404)
+
+    with endpoint(answer) as (url, _):
+        settings = Settings(lm_url=url)
+        earlier = load_language_generator(settings)
+        models[:] = ["new"]
+        assert complete(earlier.model, [request()], time.monotonic() + 10)[0].error
+        later = load_language_generator(settings)
+        assert not complete(later.model, [request()], time.monotonic() + 10)[0].error
+    assert (earlier.about["model"], later.about["model"]) == ("old", "new")  # what a run says of itself stays true
 
 
 @pytest.mark.parametrize("reply", [Reply("no chat here", 400), Reply("out of memory", 500), said("lorem ipsum")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -11,7 +12,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from annotate_helpers import fine
+import streamlit as st
+from annotate_helpers import fine, predict
 from page_helpers import ANSWERS, QUESTION, TIMEOUT, Open, ask, button, texts, tsv
 from serving import until
 from storage_samples import earlier_labels
@@ -25,6 +27,7 @@ from core.models.scheduling.turns import LINE
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
 from core.trace import prediction_from_json
+from pages.explore import live
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
 from storage.results.predictions import Predictions
@@ -114,6 +117,25 @@ def test_a_meaning_narrows_the_result_and_stands_in_the_address(app: AppTest, st
     assert "meaning" not in app.query_params
 
 
+@pytest.mark.parametrize(
+    ("questions", "narrowed"),
+    [
+        ([f"Which actress was it who played Maria in {film}?" for film in ("1961", "the remake " + "of the remake " * 4)], 1),
+        (["Who played Maria in the film?"] * 2, 2),
+    ],
+    ids=["that begin alike", "that are equal"],
+)
+def test_each_meaning_has_a_chip_with_its_answers(open_app: Open, store: Store, questions: list[str], narrowed: int) -> None:
+    clarifications = tuple(t.Clarification(answer, question, False) for answer, question in zip(ANSWERS, questions))
+    prediction = dataclasses.replace(predict(QUESTION, ANSWERS[:2]), clarifications=clarifications)
+    app = open_app(prediction=store.predictions.save_prediction(prediction))
+    clarification = result_of(prediction).clarification
+    assert clarification
+    next(b for b in app.button_group if str(b.key).endswith(".meaning")).set_value(clarification.options[0].label).run()
+    assert len(rows(app)) == narrowed
+    assert any(ANSWERS[0] in label for label in rows(app))
+
+
 def test_documents_that_disagree_and_a_section_are_shown(open_app: Open, store: Store) -> None:
     passages = [t.Passage("p1", "Bridge", "To cross: go in 1891. Pay at once."), t.Passage("p2", "Bridge", "Go in 1893.")]
     answers = tuple(
@@ -139,6 +161,20 @@ def test_verdicts_belong_to_the_name(app: AppTest, store: Store) -> None:
     assert "Other people's labels: me: **correct**" in texts(app)
     verdict(app, 0).set_value("wrong").run()
     assert {(j.annotator, j.verdict) for j in store.labels.judgments(link(app))} == {("me", "correct"), ("Ada", "wrong")}
+
+
+def test_the_address_keeps_the_name_during_a_run(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reload in the middle does not go on under another name."""
+    app.text_input(key="annotator").set_value("Ada").run()
+    addresses, watch = [], live.watch
+
+    def noted(running: Any) -> None:
+        addresses.append(st.query_params.to_dict())
+        watch(running)
+
+    monkeypatch.setattr(live, "watch", noted)
+    ask(ask(app))
+    assert addresses == [{"me": "Ada"}] * 2
 
 
 def continues(app: AppTest) -> bool:
@@ -226,6 +262,9 @@ def test_a_link_restores_comparison_corpus_and_options(app: AppTest, open_app: O
     assert again.slider(key="explore.first.stop_above").value == 0.95
     assert again.selectbox(key="explore.corpus").value == "small"
     assert again.text_input(key="explore.question").value == QUESTION
+    once = open_app(prediction=link(app), other=link(app))  # copied twice by hand
+    assert not once.exception
+    assert len(rows(once)) == 3
 
 
 def test_a_result_can_be_downloaded(app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,6 +356,27 @@ def test_a_full_disk_keeps_the_result_on_the_page(app: AppTest, store: Store, mo
     assert not app.error
     assert store.maintenance.counts()["prediction"] == 1
     assert link(app)
+
+
+def test_a_result_that_is_not_saved_stays_beside_one_that_is(
+    app: AppTest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while the person looks at another page."""
+    app.toggle(key="explore.compare").set_value(True).run()
+    save = Predictions.save_prediction
+
+    def last_save(*args: Any, **kw: Any) -> str:
+        full.setattr(Predictions, "save_prediction", Mock(side_effect=StorageError("the disk is full; free some space")))
+        return save(*args, **kw)
+
+    with monkeypatch.context() as full:
+        full.setattr(Predictions, "save_prediction", last_save)
+        ask(app)
+    app.query_params.clear()
+    app.switch_page("pages/corpora/page.py").run().switch_page("pages/explore/page.py").run()
+    button(app, "Try to save again").click().run()
+    assert store.maintenance.counts()["prediction"] == 2
+    assert link(app, "other")
 
 
 def test_wrong_setting(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import people
 import pytest
 from page_helpers import ANSWERS, QUESTION, ROWS, Open, ask, texts
 from streamlit.testing.v1 import AppTest
@@ -32,6 +33,18 @@ def test_pasted_text_is_read_without_a_corpus_and_kept_with_the_prediction(open_
     linked = open_app(prediction=row.id)
     assert linked.text_area(key=pasted.TEXT).value.split() == TEXT.split()
     assert linked.toggle(key=pasted.SWITCH).value is True
+
+
+def test_pasted_text_is_read_also_after_signing_in_again(corpus: str, open_app: Open, store: Store) -> None:
+    mia = people.manager(store)
+    app = people.sign_in(open_app(), mia)
+    app.toggle(key=pasted.SWITCH).set_value(True).run()
+    app.text_area(key=pasted.TEXT).set_value(TEXT)
+    store.people.sign_out_everywhere(mia)
+    people.sign_in(ask(app), mia)
+    (row,) = store.predictions.recent_predictions(5)
+    assert store.predictions.get_prediction(row.id).prediction.question.passages
+    assert app.toggle(key=pasted.SWITCH).value is True
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "# only a title\n", "# ***\n---\n", "word " * 200_000], ids=lambda t: t[:8])

@@ -75,6 +75,24 @@ def test_what_failed_and_what_ended_is_told(open_app: Open) -> None:
     assert ["A long one" in s.value for s in app.success] == [True]
 
 
+def test_a_job_that_ends_and_is_dismissed_while_it_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another tab."""
+
+    def script() -> None:
+        from pages.jobs import background as jobs
+
+        job = jobs.BackgroundJob(lambda job: None, "A short one").start()
+        assert job.wait(180)
+        jobs.jobs_of("builds")["films"] = job
+        for _ in jobs.reports("builds"):
+            jobs.close("builds", "films")
+
+    assert not AppTest.from_function(script, default_timeout=TIMEOUT).run().exception
+    left = iter((5.0, None))
+    monkeypatch.setattr(jobs.BackgroundJob, "seconds_left", property(lambda job: next(left)))
+    assert "about 5 s left" in jobs.progress_text(jobs.BackgroundJob(lambda job: None, "A long one"))
+
+
 def test_who_may_not_stop_it_sees_it_all_the_same(held: Held, ann: None, open_app: Open) -> None:
     app = open_app("jobs")
     assert not app.exception

@@ -52,11 +52,20 @@ def test_earlier_corrections_stay() -> None:
     assert (question.pinned, question.banned) == (("c",), ("z", "a"))
 
 
-def test_options_of_a_prediction() -> None:
-    info = t.SystemInfo(
-        "one-pass", {"top_k": 3, "max_answers": 2, "stop_above": None, "clarify": False, "extra": {}, "threshold": 0.5}
-    )
-    assert made_with(info) == Options(3, 2, None, False)
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (
+            {"top_k": 3, "max_answers": 2, "stop_above": None, "clarify": False, "extra": {}, "threshold": 0.5},
+            Options(3, 2, None, False),
+        ),
+        *(
+            ({"clarify": False, **values}, Options()) for values in ({"top_k": "all"}, {"max_answers": 100})
+        ),  # another program's
+    ],
+)
+def test_options_of_a_prediction(values: dict[str, Any], options: Options) -> None:
+    assert made_with(t.SystemInfo("one-pass", values)) == options
 
 
 def test_candidates_are_a_table_of_text() -> None:
