@@ -17,7 +17,7 @@ from pages.evaluate.rows import question
 from pages.session import shared
 from pages.ui import charts as drawing
 from pages.ui.formatting import axis, format_score, is_share, scaled
-from pages.ui.markup import escape, short
+from pages.ui.markup import distinct, escape
 from pages.ui.tables import table
 from storage.records.results import StoredEvaluation
 from storage.store import SessionStore
@@ -177,7 +177,8 @@ def _questions(run_a: str, run_b: str, metric: str, run_names: Mapping[str, str]
         ],
         f"Questions by the size of their difference in {metric}",
     )
-    labels = {r.question_id: f"{format_score(metric, r.difference, '+')}  {short(r.question, 90)}" for r in rows}
+    texts = distinct({r.question_id: r.question for r in rows}, 90)
+    labels = {r.question_id: f"{format_score(metric, r.difference, '+')}  {texts[r.question_id]}" for r in rows}
     question_id = st.selectbox(
         "Show a question", list(labels), index=None, format_func=lambda key: labels.get(key, str(key)), key="evaluate.pair"
     )

@@ -10,7 +10,7 @@ from pages.evaluate.charts import BUCKETS
 from pages.explore.trace import draw_trace
 from pages.session import shared
 from pages.ui.formatting import format_score, percent, seconds
-from pages.ui.markup import escape, short
+from pages.ui.markup import distinct, escape
 from pages.ui.tables import table
 from storage.records.results import EvaluationRow, StoredEvaluation
 from storage.results.evaluations import Order
@@ -63,7 +63,7 @@ def draw_rows(run: StoredEvaluation) -> None:
     }
     table(rows, caption, columns=columns)
     st.caption(caption)
-    texts = {r.question_id: short(r.question, 100) for r in questions}
+    texts = distinct({r.question_id: r.question for r in questions}, 100)
     question_id = st.selectbox(
         "Show a question",
         list(texts),

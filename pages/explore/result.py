@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 
@@ -23,7 +22,7 @@ from pages.explore.trace import draw_evidence, draw_passages, draw_trace, round_
 from pages.session import shared as app
 from pages.ui.copying import copy_link
 from pages.ui.formatting import seconds
-from pages.ui.markup import changes, escape, full_label, short
+from pages.ui.markup import changes, distinct, escape, full_label
 from storage.records.results import Judgment
 
 MEANING = "meaning"  # of the address
@@ -80,14 +79,13 @@ def _meaning(question: ClarifyingQuestion | None, probabilities: Mapping[str, fl
     if question is None:
         return frozenset()
     meanings = sorted(question.options, key=lambda m: -probabilities[m.answer])
-    chips = {m.label: short(m.label, CHIP_CHARS) for m in meanings}
-    repeated = {text for text, count in Counter(chips.values()).items() if count > 1}  # Streamlit would take them for one chip
+    chips = distinct({m.label: m.label for m in meanings}, CHIP_CHARS)
     key, linked = f"{prefix}.meaning", st.query_params.get(MEANING, "")
     label = st.pills(
         full_label(question.question, side),
         list(chips),
         default=linked if linked in chips and key not in st.session_state else None,
-        format_func=lambda label: escape(label if chips[label] in repeated else chips[label]),
+        format_func=lambda label: escape(chips[label]),
         key=key,
         label_visibility="collapsed",
         on_change=_choose_meaning,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 JOINER, NO_BREAK = "\u2060", "\u00a0"
 NAME_CHARS = 80
@@ -51,6 +52,16 @@ def short(text: str, limit: int) -> str:
         return flat
     prefix = flat[: limit - 1]
     return (prefix.rsplit(" ", 1)[0] if " " in prefix[limit // 2 :] else prefix).rstrip(" ,;") + "…"
+
+
+def distinct(texts: Mapping[str, str], limit: int) -> dict[str, str]:
+    """`short` of each text by its key; whole where two would be equal, and with its key where they are equal still: Streamlit takes options
+    of equal text for one."""
+    cut = {key: short(text, limit) for key, text in texts.items()}
+    whole = {key: short(text, len(text)) for key, text in texts.items()}
+    cut_counts, whole_counts = Counter(cut.values()), Counter(whole.values())
+    unlike = {key: text if whole_counts[text] == 1 else f"{text} ({key})" for key, text in whole.items()}
+    return {key: text if cut_counts[text] == 1 else unlike[key] for key, text in cut.items()}
 
 
 def chart_text(text: str, limit: int = 26) -> str:

@@ -8,7 +8,7 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from pages.ui.markup import JOINER, around, changes, chart_text, escape, highlighted, short, without_pictures
+from pages.ui.markup import JOINER, around, changes, chart_text, distinct, escape, highlighted, short, without_pictures
 
 CHARACTERS = some.text(some.sampled_from(string.punctuation + " abw:.@/<->\n\t1é漢"), max_size=60) | some.text(max_size=60)
 
@@ -84,3 +84,16 @@ def test_short_and_chart_text() -> None:
     assert short("one two three four", 9) == "one two…"
     assert short("abc", 3) == "abc"
     assert chart_text("<b>x</b> & y") == "&lt;b&gt;x&lt;/b&gt; &amp; y"
+
+
+def test_texts_that_would_be_cut_to_the_same_are_whole() -> None:
+    texts = {
+        "a": "who played Maria in 1961",
+        "b": "who played Maria in 2021",
+        "c": "who sang",
+        "d": "who  sang",
+        "e": "when was it",
+    }
+    options = distinct(texts, 12)
+    assert len(set(options.values())) == len(texts)
+    assert (options["a"], options["c"], options["e"]) == (texts["a"], "who sang (c)", "when was it")
