@@ -18,6 +18,7 @@ from core import trace
 from core import types as t
 from core.errors import InputError
 from core.evaluation import run as evaluation_run
+from core.evaluation.plan import EvaluationPlan
 from core.evaluation.published import published
 from core.metrics.errors import BUCKETS
 from core.settings import Settings
@@ -356,6 +357,8 @@ def test_tags_are_read() -> None:
     for bad in ("a", "=1", "a="):
         with pytest.raises(InputError, match="has no value"):
             start_form.tags(bad)
+    with pytest.raises(InputError, match="finite"):  # no run folder could hold it
+        EvaluationPlan("asked.jsonl", tags=start_form.tags("note=nan"))
 
 
 def test_the_published_figures_are_the_papers() -> None:
