@@ -295,6 +295,8 @@ def test_a_command_leaves_its_words_in_the_log(tmp_path: Path) -> None:
     assert command(tmp_path, "print('hello')").read_text() == "hello\n"
     with pytest.raises(AmbiscopeError, match=r"failed \(exit 3\): error: no such weights"):
         command(tmp_path, "import sys; print('error: no such weights'); print('later'); sys.exit(3)")
+    with pytest.raises(AmbiscopeError, match=r"failed \(exit 4\): it said nothing"):  # not what the one before said
+        command(tmp_path, "import sys; sys.exit(4)")
     with pytest.raises(StorageError, match="cannot be written"):
         run_command([sys.executable, "-c", ""], {}, tmp_path / "nowhere" / "log", lambda: None)
     assert last_words(tmp_path / "missing") == "it said nothing"
