@@ -98,4 +98,9 @@ def load(path: Path, layout: str | None = None) -> list[ReferenceQuestion]:
     Raises FormatError (file, line, field), InputError if it cannot be read, UnknownNameError for another layout.
     """
     loader: Callable[[Path], list[ReferenceQuestion]] = LAYOUTS.resolve(layout or detect(path))
-    return loader(path)
+    questions = loader(path)
+    for question in questions:  # what metrics read of the fields that layouts leave as they are
+        for name in ("wrong_answers", "long_answers"):
+            if (value := question.extra.get(name)) is not None and not isinstance(value, tuple):
+                json_io.FieldReader(path.name, question=question.id).texts(value, name, empty=True)
+    return questions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
@@ -16,6 +17,7 @@ from core.evaluation.folder import ABOUT, REPORT
 from core.evaluation.judge import Judge, annotated, load_judge
 from core.evaluation.judges import CHOICES
 from core.evaluation.report import Report
+from core.metrics.significance.bootstrap import check_seed
 from core.registry import did_you_mean
 from core.text import storable
 from core.types import AnsweringSystem
@@ -51,6 +53,9 @@ class EvaluationPlan:
             raise InputError(f"the judge is '{self.judge}'; use one of {', '.join(CHOICES)}")
         if self.limit is not None and self.limit < 1:
             raise InputError(f"the limit is {self.limit}; it must be at least 1")
+        check_seed(self.seed)  # now: intervals are drawn when every question was asked
+        if infinite := [name for name, value in self.tags.items() if isinstance(value, float) and not math.isfinite(value)]:
+            raise InputError(f"the tag '{infinite[0]}' is {self.tags[infinite[0]]}; it must be a finite number or text")
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

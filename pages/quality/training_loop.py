@@ -46,7 +46,8 @@ def start(options: LoopOptions) -> None:
 
 
 def folder(name: str) -> Path:
-    return shared.settings().runs_dir / f"loop-{name}"
+    """`name`: as it was given, or that of the folder, which its job shows."""
+    return shared.settings().runs_dir / f"loop-{name.removeprefix('loop-')}"
 
 
 @action("run the loop")

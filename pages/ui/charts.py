@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,10 +31,13 @@ def figure(
     **marks: Any,
 ) -> go.Figure:
     """`draw`: bar, line or scatter of plotly express; `frame`: one row per mark, its columns "low" and "high" the ends of an interval around
-    the value; `marks`: plotly express's arguments; `labels`: the words for a column; `chars`: limit of each text.  Markup in the frame is
+    the value; `marks`: plotly express's arguments; `labels`: the words for a column; `chars`: limit of each text that stays distinct.  Markup in the frame is
     drawn as text."""
     sideways = marks.get("orientation") == "h"
-    data = frame.map(lambda cell: chart_text(cell, chars) if isinstance(cell, str) else cell)
+    cut = {cell: chart_text(cell, chars) for cell in frame.to_numpy().ravel() if isinstance(cell, str)}
+    counts = Counter(cut.values())  # texts that would be equal are whole: Plotly draws equal ones as one bar, or as one line
+    texts = {cell: text if counts[text] == 1 else chart_text(cell, len(cell)) for cell, text in cut.items()}
+    data = frame.map(lambda cell: texts[cell] if isinstance(cell, str) else cell)
     value = "x" if sideways else "y"
     if {"low", "high"} <= set(data) and data["low"].notna().any():
         ends = {"above": data["high"] - data[marks[value]], "below": data[marks[value]] - data["low"]}

@@ -159,6 +159,7 @@ class _Loop:
         replay = self.options.replay
         return {
             **options,
+            "minutes": self.options.minutes or (None if self.options.steps else MINUTES),
             "asked_snapshot": self.options.snapshot,
             "filters": self.options.filters.to_json(),
             "questions": digest(self.questions_file),
@@ -188,12 +189,13 @@ class _Loop:
 
     def result(self) -> LoopResult:
         snapshot, file = self._snapshot()
-        trainable = _trainable(file)
-        questions, questions_file = self._questions(file)
+        trainable, questions = _trainable(file), self._questions(file)
+        self._note(snapshot=snapshot.number, snapshot_sha256=snapshot.sha256)  # not one with too little to train on or to ask
+        questions_file = self._write(questions)
         count = min(len(questions.rows), self.options.limit or len(questions.rows))
         before = self._evaluate("before", self.options.init, questions_file, count)
         checkpoint = str(self._train(file))
-        after = self._evaluate("after", checkpoint, questions_file, count)
+        after = self._evaluate("after", checkpoint, questions_file, count, before)
         return self._conclude(snapshot, checkpoint, questions, {"before": before, "after": after}, trainable)
 
     def _snapshot(self) -> tuple[Snapshot, Path]:
@@ -206,12 +208,10 @@ class _Loop:
         files = self.store.exports.snapshot_files(number, folder)
         if "training" not in files:
             raise InputError(f"snapshot {number} has no training file: take one with the format training")
-        if self.state.get("snapshot") != number:
-            self._note(snapshot=number, snapshot_sha256=snapshot.sha256)
         return snapshot, files["training"]
 
-    def _questions(self, training: Path) -> tuple[Questions, Path]:
-        """The questions that were not trained on, and a file of them.  Raises InputError where fewer than two remain."""
+    def _questions(self, training: Path) -> Questions:
+        """The questions that were not trained on.  Raises InputError where fewer than two remain."""
         questions = questions_left(self.questions_file, training, self.options.replay)
         count, left_out = len(questions.rows), questions.left_out
         if count < 2:
@@ -219,12 +219,16 @@ class _Loop:
                 f"{self.questions_file}: {left_out} of its {left_out + count} questions were trained on, so {count} "
                 "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
             )
+        return questions
+
+    def _write(self, questions: Questions) -> Path:
+        """A file of these questions."""
         file = self.out / ("questions.jsonl" if questions.lines else "questions.json")
         text = questions.text()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             with replacing(file) as writer:
                 writer.write(text)
-        return questions, file
+        return file
 
     def _train(self, training: Path) -> Path:
         options, folder = self.options, self.out / "train"
@@ -262,10 +266,13 @@ class _Loop:
         self._note(trained=True)
         return best
 
-    def _evaluate(self, name: str, answerer: str, questions: Path, total: int) -> dict[str, Any]:
+    def _evaluate(
+        self, name: str, answerer: str, questions: Path, total: int, before: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The report.  Raises InputError where it is not over the same passages as the one `before`."""
         options, folder = self.options, self.out / name
         report = folder / "report.json"
-        if not self.state.get(name):
+        if not (self.state.get(name) and report.is_file()):
             command = _arguments(
                 ["evaluate"],
                 system=MEASURED,
@@ -282,15 +289,15 @@ class _Loop:
                 self.progress(f"measuring {name}: question {count} of {total}", count / total)
 
             self._command(command, f"{name}.log", watch, answerer=_placed(answerer))
-            self._note(**{name: True})
         try:
             body = json.loads(report.read_text(encoding="utf-8"))
             if not isinstance(body["rows"], list) or not isinstance(body["scores"], dict):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError):
-            raise FormatError(
-                f"no report of an evaluation: delete {folder} and {self.out / 'loop.json'}", file=report
-            ) from None
+            raise FormatError(f"no report of an evaluation: delete {folder}", file=report) from None
+        if before is not None:  # the setting of a corpus, or the corpus itself, may have changed during the training
+            check_same_run(folder, _retrieval(body), _retrieval(before))
+        self._note(**{name: True})
         return dict(body)
 
     def _command(self, arguments: list[str], log: str, watch: Callable[[], None], **changes: str) -> None:
@@ -376,6 +383,16 @@ def _trainable(file: Path) -> int:
             f"{answered} judged questions have a correct answer and passages to read, and a training needs {MIN_ANSWERED}: judge more answers first"
         )
     return trainable
+
+
+def _retrieval(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What the answers were read from, as far as the report says."""
+    system = (report.get("provenance") or {}).get("system") or {}
+    settings = system.get("settings") or {}
+    return {
+        **{name: system.get(name) for name in ("corpus", "corpus_digest")},
+        **{name: settings.get(name) for name in ("retrieval", "top_k")},
+    }
 
 
 def _difference(metric: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:

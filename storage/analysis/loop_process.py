@@ -27,6 +27,7 @@ def run_command(arguments: list[str], environment: Mapping[str, str], log: Path,
     """
     try:
         with log.open("ab") as file:
+            start = file.tell()
             process = subprocess.Popen(arguments, cwd=ROOT, env=dict(environment), stdout=file, stderr=subprocess.STDOUT)
     except OSError as e:
         raise StorageError(f"{log}: cannot be written, or the command not started ({e.strerror or e})") from e
@@ -44,14 +45,14 @@ def run_command(arguments: list[str], environment: Mapping[str, str], log: Path,
                 process.wait()
     if code:
         command = " ".join(arguments[3:5])
-        raise AmbiscopeError(f"{command} failed (exit {code}): {last_words(log)} (all of it: {log})")
+        raise AmbiscopeError(f"{command} failed (exit {code}): {last_words(log, start)} (all of it: {log})")
 
 
-def last_words(log: Path) -> str:
-    """The last error line of a log, else its last line."""
+def last_words(log: Path, start: int = 0) -> str:
+    """The last error line of a log, else its last line.  `start`: the bytes of earlier commands in it."""
     try:
         with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL))
+            file.seek(max(start, log.stat().st_size - _TAIL))
             printed = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
     except OSError:
         return "it said nothing"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
@@ -26,7 +27,7 @@ from storage.annotation.queue_order import bulk, margins_of, set_margins, table_
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
 from storage.records.projects import MIXED_SLOTS, ItemsReport
-from storage.results.predictions import plain_trace, put_prediction
+from storage.results.predictions import plain_trace, put_prediction, question_digest, same_question
 from storage.results.standing import chunked
 from storage.schema import engine, tables, workbench
 
@@ -40,25 +41,28 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
     ids: dict[tuple[str, str], int] = {}
     q = tables.Question
 
-    def read_ids(condition: ColumnElement[bool]) -> None:
-        rows = session.execute(select(q.id, q.text, q.source_id).where(condition))
-        ids.update({(row.text, row.source_id): row.id for row in rows})
+    def read_ids(keys: Collection[tuple[str, str]]) -> None:
+        stored: dict[str, list[Any]] = defaultdict(list)
+        for row in session.execute(select(q.id, q.text, q.source_id).where(q.text.in_([text for text, _ in keys]))):
+            stored[row.text].append(row)
+        matches = ((key, same_question(stored[key[0]], key[1])) for key in keys)
+        ids.update({key: match.id for key, match in matches if match is not None})
 
     for part in chunked(questions):
-        read_ids(q.text.in_([question.question for question in part]))
-        new = [key for key in dict.fromkeys((question.question, question.id) for question in part) if key not in ids]
+        keys = dict.fromkeys((question.question, question.id) for question in part)
+        read_ids(keys)
+        new = [key for key in keys if key not in ids]
         public_ids = set(session.scalars(select(q.public_id).where(q.public_id.in_([name for _, name in new]))))
         rows = []
         for text, name in new:
-            digest = hashlib.sha256(f"{name}\0{text}".encode()).hexdigest()[:32]
-            public = digest if not name or name in public_ids else name
+            public = question_digest(name, text) if not name or name in public_ids else name
             public_ids.add(public)
             rows.append(
                 {"public_id": public, "source_id": name, "text": text, "folded": text.casefold(), "created": engine.now()}
             )
         if rows:
             bulk(session, insert(table_of(q)), rows)
-            read_ids(q.public_id.in_([row["public_id"] for row in rows]))
+            read_ids(new)
     return [ids[(question.question, question.id)] for question in questions]
 
 

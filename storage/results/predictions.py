@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import select
@@ -21,19 +22,36 @@ from storage.schema import tables
 from storage.schema.engine import Part, now
 
 
+def question_digest(id: str, text: str) -> str:
+    """Names a question in exports where its id is blank or taken: two databases name the same question alike."""
+    return hashlib.sha256(f"{id}\0{text}".encode()).hexdigest()[:32]
+
+
+def same_question(rows: Sequence[Any], id: str) -> Any | None:
+    """Of stored questions with one text, the one with this id.  One of the two ids may come from an export, which wrote the other's digest."""
+
+    def matches(row: Any) -> bool:
+        return id in (row.source_id, question_digest(row.source_id, row.text)) or row.source_id == question_digest(id, row.text)
+
+    return next(filter(matches, sorted(rows, key=lambda row: row.source_id != id)), None)
+
+
+def find_question(session: Session, question: Question) -> tables.Question | None:
+    """The row of this text and id."""
+    return same_question(session.scalars(select(tables.Question).filter_by(text=question.text)).all(), question.id)
+
+
 def question_row(session: Session, question: Question) -> tables.Question:
     """The row of this text and id, inserted if need be."""
     check_text(question.text, "the question", limit=MAX_QUESTION_CHARS, empty=False)
     check_text(question.id, "the question's id", limit=MAX_ID_CHARS)
-    row = session.scalar(select(tables.Question).filter_by(text=question.text, source_id=question.id))
+    row = find_question(session, question)
     if row is None:
         is_taken = (
             not question.id.strip() or session.scalar(select(tables.Question.id).filter_by(public_id=question.id)) is not None
         )
-        # a digest, so that two databases name the same question alike
-        digest = hashlib.sha256(f"{question.id}\0{question.text}".encode()).hexdigest()[:32]
         row = tables.Question(
-            public_id=digest if is_taken else question.id,
+            public_id=question_digest(question.id, question.text) if is_taken else question.id,
             source_id=question.id,
             text=question.text,
             folded=question.text.casefold(),

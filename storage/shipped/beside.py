@@ -23,7 +23,8 @@ def ensure_database(file: Path, fill: Callable[[Store], object]) -> Path:
             file.parent.mkdir(parents=True, exist_ok=True)
             with Store(f"sqlite:///{draft}") as store:
                 fill(store)
-            draft.replace(file)
+            if not file.is_file():  # another process may have made it meanwhile, and have it open
+                draft.replace(file)
         except OSError as error:
             raise StorageError(f"{file} cannot be written ({error.strerror or error}); free some space") from error
         finally:

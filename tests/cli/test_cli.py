@@ -61,6 +61,7 @@ def test_pins_bans_and_limits(run: Run) -> None:
         (["index", "--passages", ".", "--name", "a\udcff"], "lone surrogate"),
         (["ask", "who", "--top-k", "0"], "at least 1"),
         (["evaluate", "--questions", "x.json", "--limit", "0"], "the limit is 0; it must be at least 1"),
+        (["evaluate", "--questions", "x.json", "--seed", "-1"], "the seed is -1; it must be at least 0"),
         (["ask", "who", "--stop-above", "2"], "between 0 and 1"),
         (["ask", "who", "--system", "ambigpromt"], "Did you mean 'ambigprompt'?"),
         (["ask", "who", "--corpus", "nowhere"], "nowhere"),

@@ -163,6 +163,16 @@ def test_a_file_in_no_layout_is_refused(content: str, message: str, tmp_path: Pa
         load(path)
 
 
+@pytest.mark.parametrize("wrong", [3, "Bob", ["Bob", None]])
+@pytest.mark.parametrize("field", ["wrong_answers", "long_answers"])
+def test_what_metrics_read_is_checked_in_every_layout(field: str, wrong: Any, tmp_path: Path) -> None:
+    light = {"id": "a", "question": "q", "annotations": [{"type": "singleAnswer", "answer": ["x"]}]}
+    for row in (light, {"question": "q", "answers": [["x"]]}):
+        (tmp_path / "q.json").write_text(json.dumps([row | {field: wrong}]))
+        with pytest.raises(FormatError, match=field):
+            load(tmp_path / "q.json")
+
+
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
     whole = lines(tmp_path / "q.jsonl.gz", *({**GOOD, "id": str(i)} for i in range(200))).read_bytes()
     (tmp_path / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])

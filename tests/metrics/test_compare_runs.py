@@ -82,6 +82,8 @@ def test_only_questions_where_both_are_defined_count() -> None:
 def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InputError, match="at least 1"):
         interval([1.0], samples=0)
+    with pytest.raises(InputError, match="the seed is -1"):
+        interval([1.0, 0.0], seed=-1)
     with pytest.raises(InputError, match="cannot be paired"):
         compare([1.0], [1.0, 0.0])
 

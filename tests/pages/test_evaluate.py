@@ -18,6 +18,7 @@ from core import trace
 from core import types as t
 from core.errors import InputError
 from core.evaluation import run as evaluation_run
+from core.evaluation.plan import EvaluationPlan
 from core.evaluation.published import published
 from core.metrics.errors import BUCKETS
 from core.settings import Settings
@@ -342,11 +343,22 @@ def test_names_are_distinct(store: Store) -> None:
     assert all(re.fullmatch(r"fid #[0-9a-f]{4}", name) for name in run_names)
 
 
+def test_runs_whose_names_begin_alike_are_drawn_apart(store: Store) -> None:
+    for number in range(3):
+        save(store, "fid", 0.1 * number, label="after training from a snapshot of the first round" + " again" * (number == 0))
+    runs = store.evaluations.evaluations()
+    request = ChartRequest(runs, runs, names(runs), "F1 answer", "all", store)
+    bars = drawing.figure(CHARTS[0].draw, CHARTS[0].frame(request), **CHARTS[0].marks).data
+    assert [len(set(bar.y)) for bar in bars] == [3, 3]
+
+
 def test_tags_are_read() -> None:
     assert start_form.tags("") == {}
     for bad in ("a", "=1", "a="):
         with pytest.raises(InputError, match="has no value"):
             start_form.tags(bad)
+    with pytest.raises(InputError, match="finite"):  # no run folder could hold it
+        EvaluationPlan("asked.jsonl", tags=start_form.tags("note=nan"))
 
 
 def test_the_published_figures_are_the_papers() -> None:

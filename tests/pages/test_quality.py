@@ -145,7 +145,11 @@ def test_the_loop_button(open_app: Open, store: Store, settings: Settings, monke
     app.text_input(key="quality.loop.name").set_value("Not A Name")
     button(app, "Train and evaluate").click().run()
     assert "is not a valid name" in texts(app)
-    for name, outcome in (("broken", "no room"), ("first", "The new model is better")):
+    for name, outcome in (
+        ("broken", "no room"),
+        ("first", "The new model is better"),
+        ("loop-first", "The new model is better"),
+    ):
         app.text_input(key="quality.loop.name").set_value(name)
         app.number_input(key="quality.loop.minutes").set_value(5)
         ended(button(app, "Train and evaluate").click().run(), "loops")
@@ -153,3 +157,4 @@ def test_the_loop_button(open_app: Open, store: Store, settings: Settings, monke
         button(app, "Dismiss").click().run()
         assert outcome not in texts(app)
     assert (loops[1].out, loops[1].minutes, loops[1].steps) == (settings.runs_dir / "loop-first", 5.0, None)
+    assert loops[2] == loops[1]  # by the name that its job had

@@ -25,6 +25,12 @@ Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
 
 
+def check_seed(seed: int) -> None:
+    """Raises InputError for a negative one."""
+    if seed < 0:
+        raise InputError(f"the seed is {seed}; it must be at least 0")
+
+
 def _draws(n: int, samples: int, seed: int) -> Iterator[Floats]:
     """Blocks (s, n): how often each of n items is in each sample."""
     rng = np.random.default_rng(seed)
@@ -36,9 +42,10 @@ def _draws(n: int, samples: int, seed: int) -> Iterator[Floats]:
 
 
 def resampled(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Floats:
-    """The defined values of the statistic over resampled items.  Raises InputError for samples < 1."""
+    """The defined values of the statistic over resampled items.  Raises InputError for samples < 1, seed < 0."""
     if samples < 1:
         raise InputError(f"the number of bootstrap samples is {samples}; it must be at least 1")
+    check_seed(seed)
     values: Floats = np.concatenate([statistic(draws) for draws in _draws(n, samples, seed)]) if n else np.zeros(0)
     defined: Floats = values[~np.isnan(values)]
     return defined

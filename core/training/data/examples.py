@@ -12,8 +12,6 @@ answers.  Layouts:
 
 from __future__ import annotations
 
-import csv
-import io
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from core import json_io
 from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.json_io import FieldReader
+from core.retrieval.readers.tables import split_row
 from core.text import find_spans, normalize_answer
 
 Titled = tuple[str, str]  # (title, text)
@@ -126,14 +125,17 @@ def _supporting_first(passages: list[Any], supporting: Sequence[str]) -> tuple[l
 
 
 def read_passages_tsv(path: Path) -> dict[str, Titled]:
-    """Passages by id.  Raises FormatError."""
-    rows = csv.reader(io.StringIO(json_io.read_text(path, bounded=False), newline=""), delimiter="\t")
-    if next(rows, None) != ["id", "text", "title"]:
+    """Passages by id, read as those of a corpus are.  Raises FormatError."""
+    header, *lines = json_io.read_text(path, bounded=False).replace("\r\n", "\n").split("\n")
+    if split_row(header, 3) != ["id", "text", "title"]:
         raise FormatError("the first line must be: id, text, title (tab-separated)", file=path, line=1)
     out: dict[str, Titled] = {}
-    for number, row in enumerate(rows, 2):
-        if len(row) != 3:
-            raise FormatError(f"{len(row)} columns instead of 3", file=path, line=number)
+    for number, line in enumerate(lines, 2):
+        if not line.strip():
+            continue
+        row = split_row(line, 3)
+        if row is None:
+            raise FormatError(f"{line.count(chr(9)) + 1} columns instead of 3", file=path, line=number)
         out[row[0]] = (row[2], row[1])
     return out
 

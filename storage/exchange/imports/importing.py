@@ -34,7 +34,7 @@ from storage.exchange.imports.predictions import Row, content_key, prediction_of
 from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text, storable
 from storage.records.results import ImportReport, RejectedRowsError
-from storage.results.predictions import plain_trace, put_prediction, question_row
+from storage.results.predictions import find_question, plain_trace, put_prediction, question_row
 from storage.results.standing import pairs_of
 from storage.schema import tables
 from storage.schema.engine import Part, now
@@ -171,12 +171,9 @@ class _Importer:
 
     def question(self, question: Question) -> int:
         """The row of the question, which is stored where it is new."""
-        table = tables.Question
-        question_id = self.session.scalar(select(table.id).filter_by(text=question.text, source_id=question.id))
-        if question_id is None:  # an export names a question by its public id, which may be that of a question without an id
-            question_id = self.session.scalar(select(table.id).filter_by(text=question.text, public_id=question.id))
-        self.count("question", question_id is None)
-        return question_row(self.session, question).id if question_id is None else question_id
+        row = find_question(self.session, question)
+        self.count("question", row is None)
+        return (row or question_row(self.session, question)).id
 
     def prediction(self, prediction: Prediction) -> None:
         """A prediction of another program: known by its content."""

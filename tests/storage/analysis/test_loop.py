@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -77,6 +78,7 @@ class Commands:
         self.arguments: dict[str, list[str]] = {}
         self.gain = gain
         self.fail = ""
+        self.corpus = "starter"
 
     def __call__(self, arguments: list[str], environment: Mapping[str, str], log: Path, watch: Callable[[], None]) -> None:
         name = log.stem
@@ -104,7 +106,8 @@ class Commands:
             for i, q in enumerate(asked)
         ]
         rows[-1] |= {"error": "failed", "metrics": {}}
-        report = {"n": len(rows), "failed": 1, "rows": rows, "scores": {}, "intervals": {}, "timings": {}, "provenance": {}}
+        report = {"n": len(rows), "failed": 1, "rows": rows, "scores": {}, "intervals": {}, "timings": {}}
+        report["provenance"] = {"system": {"corpus": self.corpus}}
         (out / "report.json").write_text(json.dumps(report | {"after": after}))
 
 
@@ -164,6 +167,52 @@ def test_a_loop_goes_on_where_it_stopped(store: Store, start: Start, questions: 
     (tmp_path / "loop" / "loop.json").write_text("{")
     with pytest.raises(FormatError, match="damaged"):
         start(commands)
+
+
+def test_a_loop_with_too_little_to_train_on_begins_anew(
+    store: Store, start: Start, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "MIN_ANSWERED", 2)
+    trained_on = tmp_path / "trained.json"
+    trained_on.write_text(json.dumps(json.loads(questions.read_text())[3:6]))
+    for more in ({}, {"questions": trained_on}):
+        with pytest.raises(InputError, match=r"judged questions have a correct|can be asked"):
+            start(Commands(), **more)
+        saved = store.predictions.save_prediction(prediction("Who is it?", ["Natalie Wood"], id="w"))
+        store.labels.judge(saved, 0, "Ada", "correct")
+    assert start(Commands()).trained_on == 2
+
+
+def test_a_loop_without_a_time_is_continued_with_the_usual_one(start: Start) -> None:
+    commands = Commands()
+    commands.fail = "train"
+    with pytest.raises(AmbiscopeError, match="train failed"):
+        start(commands, steps=None)
+    commands.fail = ""
+    assert start(commands, steps=None, minutes=loop.MINUTES).verdict == "better"
+
+
+def test_measurements_over_other_passages_are_not_compared(store: Store, start: Start, tmp_path: Path) -> None:
+    commands = Commands()
+    commands.fail = "after"
+    with pytest.raises(AmbiscopeError, match="after failed"):
+        start(commands)
+    commands.fail, commands.corpus = "", "mine"
+    with pytest.raises(InputError, match=r"after holds a run with other settings \(corpus\)"):
+        start(commands)
+    assert store.evaluations.count_evaluations() == 0
+    commands.corpus = "starter"
+    assert start(commands).verdict == "better"
+
+
+def test_a_damaged_measurement_is_made_again(start: Start, tmp_path: Path) -> None:
+    commands = Commands()
+    result = start(commands)
+    (tmp_path / "loop" / "after" / "report.json").write_text("{")
+    with pytest.raises(FormatError, match=rf"delete {tmp_path / 'loop' / 'after'}$"):
+        start(commands)
+    shutil.rmtree(tmp_path / "loop" / "after")
+    assert start(commands) == result
 
 
 def test_a_second_loop_in_a_folder_is_refused(start: Start, tmp_path: Path) -> None:
@@ -246,6 +295,8 @@ def test_a_command_leaves_its_words_in_the_log(tmp_path: Path) -> None:
     assert command(tmp_path, "print('hello')").read_text() == "hello\n"
     with pytest.raises(AmbiscopeError, match=r"failed \(exit 3\): error: no such weights"):
         command(tmp_path, "import sys; print('error: no such weights'); print('later'); sys.exit(3)")
+    with pytest.raises(AmbiscopeError, match=r"failed \(exit 4\): it said nothing"):  # not what the one before said
+        command(tmp_path, "import sys; sys.exit(4)")
     with pytest.raises(StorageError, match="cannot be written"):
         run_command([sys.executable, "-c", ""], {}, tmp_path / "nowhere" / "log", lambda: None)
     assert last_words(tmp_path / "missing") == "it said nothing"

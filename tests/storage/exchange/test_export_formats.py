@@ -14,17 +14,19 @@ import pyarrow.parquet as pq
 import pytest
 from annotation_samples import judge_all, multiple, project, take
 from storage_helpers import exported, read_lines
-from storage_samples import prediction
+from storage_samples import known, prediction
 
 from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from core.training.data.examples import read_multi
+from storage.access.throttle import digest
 from storage.exchange.consensus import ContributedQuestion, Statement, Vote, agreement_of, annotation_of, consensus
 from storage.exchange.exports import hub
 from storage.exchange.exports.files import manifest_path
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
 from storage.exchange.exports.training_formats import supporting
 from storage.exchange.filters import Filters
+from storage.records.annotation import SignInError
 from storage.schema import engine
 from storage.store import Store
 
@@ -243,6 +245,15 @@ def test_names_are_replaced_everywhere(worked: Store, tmp_path: Path) -> None:
     assert (tmp_path / "again").read_bytes() == (tmp_path / "csv").read_bytes()  # the same numbers each time
     row, *_ = exported(worked, "csv", tmp_path / "one", annotators=("Ada",), pseudonyms=True)
     assert json.loads(manifest_path(tmp_path / "one").read_text())["filters"]["annotators"] == [row["annotator"]]
+
+
+def test_with_pseudonyms_no_digest_of_a_name_goes_out(store: Store, tmp_path: Path) -> None:
+    known(store, "Ada")
+    with pytest.raises(SignInError):
+        store.people.sign_in("Ada", "a wrong password")
+    for pseudonyms in (False, True):
+        store.exports.export("jsonl", tmp_path / "a", filters=Filters(pseudonyms=pseudonyms))
+        assert (digest("Ada")[:16] in (tmp_path / "a").read_text()) != pseudonyms
 
 
 # ---------------------------------------------------------------- snapshots

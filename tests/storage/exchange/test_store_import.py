@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from annotation_samples import multiple
+from annotation_samples import multiple, project
 from storage_samples import annotations, fill, prediction
 
 from core import types as t
 from core.errors import FormatError, InputError
+from storage.exchange.imports.question_files import questions_to_annotate
 from storage.records.results import RejectedRowsError
 from storage.store import Store
 
@@ -61,12 +63,27 @@ def test_ambignq_light_is_stored_by_numbered_annotators(store: Store, tmp_path: 
     ]
 
 
-def test_a_question_without_an_id_meets_itself_again(store: Store, tmp_path: Path) -> None:
+def test_a_question_without_an_id_meets_itself_again(store: Store, other: Store, tmp_path: Path) -> None:
     saved = store.predictions.save_prediction(prediction())
     store.labels.judge(saved, 0, "Ada", "correct")
     store.exports.export("ambignq", tmp_path / "a.json")
-    assert store.imports.import_file(tmp_path / "a.json").known == {"question": 1}
-    assert store.maintenance.counts()["question"] == 1
+    (exported,) = questions_to_annotate(tmp_path / "a.json")
+    assert other.imports.import_file(tmp_path / "a.json").stored["question"] == 1
+    for database in (store, other):
+        assert database.imports.import_file(tmp_path / "a.json").known["question"] == 1
+        for id in ("", exported.id):
+            database.predictions.save_prediction(prediction(id=id))
+            parts = project(database, 0, name=f"parts {id}", stages=("judging",), systems=("ambigprompt",))
+            assert database.intake.add_items("Mia", parts.id, [replace(exported, id=id)]).linked == 1
+        assert database.maintenance.counts()["question"] == 1
+
+
+def test_a_question_whose_id_was_taken_elsewhere_meets_itself_again(store: Store, other: Store, tmp_path: Path) -> None:
+    store.imports.import_file(put(tmp_path / "a.json", GOOD))
+    other.imports.import_file(put(tmp_path / "b.json", {**GOOD, "question": "Who else?"}))
+    other.imports.import_file(tmp_path / "a.json", annotator="x")
+    other.exports.export("ambignq", tmp_path / "c.json")
+    assert store.imports.import_file(tmp_path / "c.json", annotator="y").known == {"question": 1}
 
 
 # ---------------------------------------------------------------- all or nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,15 @@ def test_a_database_is_whole_or_not_there(tmp_path: Path) -> None:
         ensure_database(tmp_path / "x" / "a.db", calls.append)
     assert len(calls) == 1
     assert [p.name for p in (tmp_path / "x").iterdir()] == ["a.db"]
+
+
+def test_a_database_that_another_process_made_meanwhile_stays(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with ExitStack() as stack:
+
+        def fill(_store: Store) -> None:
+            other = stack.enter_context(Store(f"sqlite:///{file}"))
+            assert other.maintenance.counts()  # it is open
+            stack.callback(other.database.check_file)
+
+        assert ensure_database(file, fill) == file
