@@ -97,9 +97,9 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
                 "_temp_dir": folder,
             }
         else:
-            answering = _answering_address(address)
-            # only where it looks for the cluster itself does Ray use the token of this machine
-            options = {"address": "auto" if address == "auto" else answering}
+            _require_answer(address)
+            # `auto` as it is: only where Ray looks for the cluster itself does it use the token of this machine
+            options = {"address": address}
         stack.callback(ray.shutdown)
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -113,8 +113,8 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
         yield Cluster(ray, replace(settings, threads=cpus, device=device, database_url=""), workers, cpus, gpus)
 
 
-def _answering_address(address: str) -> str:
-    """HOST:PORT of a cluster that answers.  Raises ClusterError, InputError."""
+def _require_answer(address: str) -> None:
+    """Raises ClusterError where no cluster answers, InputError for a word that is no address."""
     if "://" in address:
         raise InputError(
             f"--ray {address}: Ray's client is not used; give HOST:PORT of the head, on a machine that joined its cluster"
@@ -131,7 +131,6 @@ def _answering_address(address: str) -> str:
         raise InputError(f"--ray {address}: write auto, local, or HOST:PORT, such as 10.0.0.1:6379")
     if reason := _silence(host.strip("[]"), int(port)):
         raise ClusterError(f"no Ray cluster answers at {address} ({reason}); check the address, or {_START}")
-    return address
 
 
 def _silence(host: str, port: int) -> str:

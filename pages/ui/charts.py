@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ import plotly.express as px
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.ui.markup import chart_text
+from pages.ui.markup import chart_text, distinct
 
 # Okabe and Ito's colours, distinguishable without colour vision, with a grey and a brown for more
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F", "#8C6D31")
@@ -34,9 +33,9 @@ def figure(
     the value; `marks`: plotly express's arguments; `labels`: the words for a column; `chars`: limit of each text that stays distinct.  Markup in the frame is
     drawn as text."""
     sideways = marks.get("orientation") == "h"
-    cut = {cell: chart_text(cell, chars) for cell in frame.to_numpy().ravel() if isinstance(cell, str)}
-    counts = Counter(cut.values())  # texts that would be equal are whole: Plotly draws equal ones as one bar, or as one line
-    texts = {cell: text if counts[text] == 1 else chart_text(cell, len(cell)) for cell, text in cut.items()}
+    cells = {cell: cell for cell in frame.to_numpy().ravel() if isinstance(cell, str)}
+    # Plotly draws equal texts as one bar or line
+    texts = {cell: chart_text(text, len(text)) for cell, text in distinct(cells, chars).items()}
     data = frame.map(lambda cell: texts[cell] if isinstance(cell, str) else cell)
     value = "x" if sideways else "y"
     if {"low", "high"} <= set(data) and data["low"].notna().any():

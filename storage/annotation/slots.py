@@ -92,13 +92,13 @@ def vacate(session: Session, project: int, number: int) -> int:
     """Before a project's items have only `number` slots: work in higher ones moves down, expired leases lose theirs.  Returns how much work
     finds no slot."""
     task, moment, surplus = workbench.Task, engine.now(), 0
-    held = (task.project_id == project, task.stage != "validation", task.slot.is_not(None), task.slots < MIXED_SLOTS)
-    higher = select(task).where(*held, task.slot >= number)
+    conditions = (task.project_id == project, task.stage != "validation", task.slot.is_not(None), task.slots < MIXED_SLOTS)
+    higher = select(task).where(*conditions, task.slot >= number)
     if session.scalar(higher.limit(1)) is None:
         return 0
     session.execute(
         update(task)
-        .where(*held, ~_lives(moment))
+        .where(*conditions, ~_lives(moment))
         .values(state="expired", slot=None, expires=None, updated=moment)
         .execution_options(synchronize_session=False)
     )
