@@ -48,6 +48,7 @@ class Person:
         return self.page.get_by_test_id("stForm").filter(has=self.page.get_by_role("button", name=button, exact=True))
 
     def click(self, role: str, name: str, within: Any = None) -> None:
+        self.page.get_by_role("listbox").wait_for(state="hidden")  # a list that is closing would take the click
         (within or self.page).get_by_role(role, name=name, exact=True).first.click()
         quiet(self.page)
 
