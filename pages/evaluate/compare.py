@@ -51,7 +51,7 @@ def compare(runs: Sequence[StoredEvaluation]) -> None:
         name: d for name, d in _compared(run_a, run_b, tuple(common), scope, source.store()).items() if d.comparison.n
     }
     if not differences:
-        st.info("These runs have no question in common. Choose two runs on the same question file.")
+        st.info("These runs have no question with the same references in common. Choose two runs on the same question file.")
         return
     with chart_column:
         rows = _metrics(dict(sorted(differences.items(), key=lambda item: 1.0 if item[1].holm is None else item[1].holm)))

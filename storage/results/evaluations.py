@@ -201,7 +201,7 @@ class Evaluations(Part):
         """
         check_page(limit, offset)
         with self.reading() as session:
-            query, difference, position = _paired(_key(session, a), _key(session, b), metric)
+            query, difference, position = _paired(session, a, b, metric)
             query = query.order_by(func.abs(difference).desc(), position).limit(limit).offset(offset)
             return [PairedRow(*row) for row in session.execute(query)]
 
@@ -209,7 +209,7 @@ class Evaluations(Part):
     def paired_values(self, a: str, b: str, metric: str, *, multi: bool = False) -> tuple[list[float], list[float]]:
         """The values of both runs on their common questions, in the order of the first one's file."""
         with self.reading() as session:
-            query, _, position = _paired(_key(session, a), _key(session, b), metric)
+            query, _, position = _paired(session, a, b, metric)
             rows = [row for row in session.execute(query.order_by(position)) if row.ambiguous or not multi]
             return [row[3] for row in rows], [row[4] for row in rows]
 
@@ -260,8 +260,11 @@ def _ordered(query: _Query, order: Order) -> _Query:
     return query.outerjoin(_VALUE, value).order_by(func.coalesce(_VALUE.value, 2.0), _ROW.position)
 
 
-def _paired(a: int, b: int, metric: str) -> tuple[Select[*tuple[Any, ...]], ColumnElement[float], ColumnElement[int]]:
-    """(id, question, ambiguous and both values of each question that is the same in both runs; difference; position)."""
+def _paired(
+    session: Session, run_a: str, run_b: str, metric: str
+) -> tuple[Select[*tuple[Any, ...]], ColumnElement[float], ColumnElement[int]]:
+    """(id, question, ambiguous and both values of each question that has the same text and references in both runs; difference; position)."""
+    a, b = _key(session, run_a), _key(session, run_b)
     row_a, row_b = aliased(_ROW), aliased(_ROW)
     value_a, value_b = aliased(_VALUE), aliased(_VALUE)
     query = (
@@ -270,8 +273,22 @@ def _paired(a: int, b: int, metric: str) -> tuple[Select[*tuple[Any, ...]], Colu
         .join(value_a, (value_a.evaluation_id == row_a.evaluation_id) & (value_a.position == row_a.position))
         .join(value_b, (value_b.evaluation_id == row_b.evaluation_id) & (value_b.position == row_b.position))
         .where(row_a.evaluation_id == a, row_b.evaluation_id == b, value_a.metric == metric, value_b.metric == metric)
+        .where(row_a.question_id.not_in(_with_other_references(session, a, b)))
     )
     return query, value_a.value.expression - value_b.value.expression, row_a.position.expression
+
+
+def _with_other_references(session: Session, a: int, b: int) -> list[str]:
+    """The ids of the questions whose references differ between two runs, as after a correction of the question file."""
+    reports = session.scalars(select(_RUN.report).where(_RUN.id.in_((a, b)))).all()
+    digests = {(report.get("provenance") or {}).get("questions_digest") for report in reports}
+    if len(digests) == 1 and None not in digests:
+        return []
+    references: dict[int, dict[str, Any]] = {a: {}, b: {}}
+    columns = select(_ROW.evaluation_id, _ROW.question_id, _ROW.body)
+    for key, name, body in session.execute(columns.where(_ROW.evaluation_id.in_((a, b)))):
+        references[key][name] = body.get("references")
+    return [name for name, value in references[a].items() if references[b].get(name, value) != value]
 
 
 def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[str, Score]]]:

@@ -22,9 +22,9 @@ A = [row("a", 1.0), row("b", 0.5, False), row("c", 0.0), row("d", 1.0)]
 B = [row("c", 1.0), row("b", 0.25, False), row("a", 0.75), {**row("d", None), "error": "boom", "metrics": {}}, row("e", 1.0)]
 
 
-def test_questions_are_paired_by_id_and_text() -> None:
+def test_questions_are_paired_by_id_text_and_references() -> None:
     assert [(x["id"], y["id"]) for x, y in paired(A, B)] == [("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")]
-    assert paired(A, [row("a", 1.0, question="Another?")]) == []
+    assert paired(A, [row("a", 1.0, question="Another?"), row("b", 1.0, references=[[["another answer"]]])]) == []
 
 
 def test_the_comparison_counts_what_both_have() -> None:
@@ -54,7 +54,7 @@ def test_the_largest_difference_comes_first() -> None:
 
 
 def test_runs_without_a_common_question() -> None:
-    with pytest.raises(InputError, match="no question in common"):
+    with pytest.raises(InputError, match="in common"):
         compare_runs(A, [row("z", 1.0)])
 
 

@@ -1,9 +1,9 @@
 """Two runs over the same questions: the difference of each metric with its interval and significance, and question by question.
 
 Sources: paired bootstrap (Koehn 2004; Efron and Tibshirani 1993) and an exchange (permutation) test with add-one p-values (Phipson and Smyth
-2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id and text; questions that failed or are undefined in one run are left
-out of that metric, and `n` is the number of pairs.  The p-values of several metrics are corrected by Holm 1979 ("A
-simple sequentially rejective multiple test procedure"), separately for all and for ambiguous questions.
+2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id, text and references; questions that failed or are
+undefined in one run are left out of that metric, and `n` is the number of pairs.  The p-values of several metrics are corrected by Holm 1979
+("A simple sequentially rejective multiple test procedure"), separately for all and for ambiguous questions.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ class RunComparison:
 
 
 def paired(a: Sequence[Row], b: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """The rows of questions that are in both runs, by id and text, in the order of the first."""
-    other = {(row["id"], row["question"]): row for row in b}
-    return [(row, other[key]) for row in a if (key := (row["id"], row["question"])) in other]
+    """The rows of questions that are in both runs, with equal id, text and references, in the order of the first."""
+    other = {row["id"]: row for row in b}
+    fields = ("question", "references")
+    return [(row, match) for row in a if (match := other.get(row["id"])) and all(row.get(f) == match.get(f) for f in fields)]
 
 
 def compare_values(
@@ -105,7 +106,9 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP
     """The metrics that both runs have, those of the first run in its order.  Raises InputError if no question is common."""
     pairs = paired(a, b)
     if not pairs:
-        raise InputError("the two runs have no question in common; compare runs over the same question file")
+        raise InputError(
+            "the two runs have no question with the same references in common; compare runs over the same question file"
+        )
     others = set(_metrics(b))
     names = [n for n in _metrics(a) if n in others]
     by_scope: dict[str, dict[str, MetricDifference]] = {}

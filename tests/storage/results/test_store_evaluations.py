@@ -138,10 +138,11 @@ def test_pairs_are_the_common_questions_the_largest_difference_first(store: Stor
     assert store.evaluations.paired_rows(a, b, "F1 answer", 1, 1)[0].question_id == "q0"
 
 
-def test_a_question_that_reads_otherwise_is_not_paired(store: Store) -> None:
+@pytest.mark.parametrize(("field", "value"), [("question", "Another one?"), ("references", [[["Another answer"]]])])
+def test_a_question_that_changed_is_not_paired(store: Store, field: str, value: Any) -> None:
     a = save(store, (1.0,))
     report = evaluation_report((1.0,))
-    report["rows"][0]["question"] = "Another one?"
+    report["rows"][0][field] = value
     b = store.evaluations.save_evaluation(system="fid", corpus="c", questions="q", metrics={}, report=report)
     assert store.evaluations.paired_rows(a, b, "F1 answer") == []
 
