@@ -21,6 +21,7 @@ ROLES: dict[Role, str] = {
     "manager": "Manager: can do everything",
 }
 PAGE = 50
+PAGE_KEY = "people.page"
 FIRST, ADD = "people.first", "people.new"  # forms
 
 
@@ -37,7 +38,11 @@ def _value(key: str) -> str:
 
 def people(user: str) -> None:
     store = shared.store()
-    everybody = store.people.people(user, limit=200)
+    page = int(st.session_state.get(PAGE_KEY) or 1)
+    everybody = store.people.people(user, PAGE + 1, (page - 1) * PAGE)
+    if page > 1 or len(everybody) > PAGE:
+        st.pagination(page + (len(everybody) > PAGE), key=PAGE_KEY)
+    everybody = everybody[:PAGE]
     if not store.people.accounts_in_use():
         _first_form(user)
         for person in everybody:

@@ -7,8 +7,10 @@ import pytest
 from annotate_helpers import fine, make_project
 from page_helpers import QUESTION, Open, button, texts
 from people import PASSWORD
+from streamlit.testing.v1 import AppTest
 from test_manage import section
 
+from pages.manage import people as manage_people
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
@@ -51,3 +53,23 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     visitor.switch_page("pages/annotate/page.py").run()
     fine(visitor)
     assert QUESTION in texts(visitor)
+
+
+def listed(app: AppTest) -> list[str]:
+    return [name for e in app.expander if (name := e.label.split(":")[0]) in {"Mia", "Ann", "Ben"}]
+
+
+def test_people_are_listed_by_the_page(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manage_people, "PAGE", 2)
+    people.manager(store)
+    for name in ("Ann", "Ben"):
+        people.add(store, "Mia", name, "annotator")
+    make_project(store, "Mia")
+    visitor = open_app("manage")
+    people.sign_in(visitor, "Mia")
+    app = section(visitor, "People")
+    assert listed(app) == ["Mia", "Ann"]
+    app.session_state["people.page"] = 2
+    app.run()
+    fine(app)
+    assert listed(app) == ["Ben"]
