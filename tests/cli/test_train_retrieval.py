@@ -71,7 +71,7 @@ def test_a_retriever_is_trained_and_searches_its_bases_index(
     assert (row["step"], 0 <= row["MRecall@10"] <= 1) == (4, True)
     name = str(out / "last")
     folder = find_retriever(name)
-    assert (retriever_config(folder).rank, index_name(name), index_name("minilm")) == (4, base, "minilm")
+    assert (retriever_config(folder).rank, index_name(name), index_name("minilm")) == (4, index_name(base), "minilm")
     untrained = load_encoder(Settings(encoder=base, device="cpu"))
     trained = load_encoder(Settings(encoder=name, device="cpu"))
     assert trained.name == untrained.name  # an index of the base serves it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from core.errors import CheckpointError, InputError
 from core.models.encoders import sentence_encoder as enc
+from core.models.encoders.retriever import CLS, index_name
 from core.models.loading.packaged import MINILM, PACKAGES, packaged_folder
 from core.settings import Settings
 from core.types import Passage
@@ -35,9 +37,20 @@ def test_minilm_equals_sentence_transformers(minilm: enc.Encoder) -> None:
 
 
 def test_any_sentence_transformers_folder(minilm: enc.Encoder) -> None:
-    other = enc.load_encoder(Settings(device="cpu", encoder=str(packaged_folder(MINILM))))
+    folder = str(packaged_folder(MINILM))
+    other = enc.load_encoder(Settings(device="cpu", encoder=folder))
+    assert other.name == index_name(folder)
     assert other.dimension == 384
     assert np.abs(other.encode(TEXTS[:2], "query") - minilm.encode(TEXTS[:2], "query")).max() < 1e-5
+
+
+@pytest.mark.parametrize("prefix", ["", CLS])
+def test_a_folder_with_other_weights_is_another_encoder(tmp_path: Path, prefix: str) -> None:
+    names = set()
+    for weights in (b"1", b"2"):
+        (tmp_path / "model.safetensors").write_bytes(weights)
+        names.add(index_name(f"{prefix}{tmp_path}"))
+    assert len(names) == 2
 
 
 def test_a_query_is_found_again_whatever_it_was_encoded_with(minilm: enc.Encoder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import CheckpointError
-from core.models.loading.finding import BUNDLED, read_config
+from core.models.loading.finding import BUNDLED, WEIGHTS, read_config
 from core.models.loading.packaged import MINILM
 
 KIND = "retriever"
@@ -66,9 +66,12 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def weights_name(encoder: str) -> str:
-    """An encoder's name; that of a trained retriever with the digest of its weights, because the same folder may be trained again.  Raises CheckpointError."""
-    if (folder := find_retriever(encoder)) is None:
-        return encoder
+    """An encoder's name; that of a folder with the digest of its weights, because others may be written into the same folder.  Raises CheckpointError."""
+    folder = find_retriever(encoder)
+    if folder is None:
+        folder = Path(encoder.removeprefix(CLS)).expanduser()
+        if encoder == MINILM or not (folder / WEIGHTS).is_file():
+            return encoder
     from core.models.loading.files import digest
 
     return f"{encoder}@{digest(folder)}"
@@ -76,7 +79,6 @@ def weights_name(encoder: str) -> str:
 
 def index_name(encoder: str) -> str:
     """The encoder of the passage vectors that an encoder searches: the base of a retriever trained on questions only, else itself (`weights_name`)."""
-    if (folder := find_retriever(encoder)) is None:
-        return encoder
-    config = retriever_config(folder)
-    return config.untrained if config.side == "question" else weights_name(encoder)
+    if (folder := find_retriever(encoder)) is not None and (config := retriever_config(folder)).side == "question":
+        encoder = config.untrained
+    return weights_name(encoder)

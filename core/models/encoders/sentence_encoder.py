@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
 from core.models.encoders.pretrained import reason, sentence_transformer
-from core.models.encoders.retriever import CLS, find_retriever, weights_name
+from core.models.encoders.retriever import CLS, find_retriever, index_name, weights_name
 from core.models.loading.packaged import MINILM
 from core.models.scheduling.turns import MODEL_LOCK, Batcher
 from core.settings import Settings
@@ -200,7 +200,7 @@ class RetrieverEncoder(_CachedEncoder):
         tokenizer, network = load_retriever(folder)
         config = network.config
         question_only = config.side == "question"
-        super().__init__(config.untrained if question_only else weights_name(settings.encoder))
+        super().__init__(index_name(settings.encoder))
         parts = tokenizer, network.merged(), settings.device
         trained = PooledEncoder(settings.encoder, *parts, pooling=config.pooling, max_tokens=config.max_tokens)
         base = load_encoder(replace(settings, encoder=config.untrained)) if question_only else trained
@@ -219,7 +219,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
 
     def __init__(self, name: str, device: str = "auto") -> None:
         """Raises CheckpointError if the model is neither a folder nor available from the hub."""
-        super().__init__(name)
+        super().__init__(weights_name(name))
         from core.models.scheduling.device import pick_device
 
         torch_device = str(pick_device(device))
@@ -324,4 +324,6 @@ def load_encoder(settings: Settings) -> Encoder:
     from core.models.encoders.base import base_tokenizer, load_base
 
     base, pooling = (MINILM, "mean") if cls is None else (cls, "cls")
-    return PooledEncoder(settings.encoder, base_tokenizer(base), load_base(base), settings.device, pooling=pooling)
+    return PooledEncoder(
+        weights_name(settings.encoder), base_tokenizer(base), load_base(base), settings.device, pooling=pooling
+    )
