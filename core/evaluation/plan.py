@@ -68,7 +68,7 @@ class EvaluationPlan:
             raise InputError("the run folder does not say which questions it asks; go on with `python -m core evaluate --out`")
         try:
             return cls(**values)
-        except TypeError as e:
+        except (TypeError, AttributeError) as e:
             raise InputError(
                 f"the run folder's {ABOUT} is not of this version ({e}); go on with `python -m core evaluate`"
             ) from None
