@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -304,17 +303,6 @@ def test_a_port_in_use_is_one_line(settings: Settings) -> None:
 def test_a_service_without_a_fitting_key_does_not_start(settings: Settings, host: str, key: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(replace(settings, serve_key=key), host, 8700)
-
-
-def test_questions_asked_at_the_same_moment_are_all_answered(settings: Settings) -> None:
-    barrier = threading.Barrier(16)
-    with running(replace(settings, serve_workers=2, serve_queue=40)) as service, ThreadPoolExecutor(16) as clients:
-
-        def ask(_: int) -> int:
-            barrier.wait()
-            return service.ask().status_code
-
-        assert list(clients.map(ask, range(16))) == [200] * 16
 
 
 def test_the_key_stays_out_of_what_is_shown(tmp_path: Path) -> None:

@@ -94,11 +94,6 @@ def test_a_chat_that_cannot_be_answered_is_refused(client: openai.OpenAI, messag
     assert "messages" in refusal.value.body["message"]  # type: ignore[index]
 
 
-def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError):
-        client.chat.completions.create(model="gpt-9", messages=[user(QUESTION)])
-
-
 def test_a_stream_that_fails_ends_with_its_error(client: openai.OpenAI) -> None:
     with pytest.raises(openai.APIError, match="no-such"):
         list(client.chat.completions.create(model="scripted/no-such", messages=[user(QUESTION)], stream=True))
