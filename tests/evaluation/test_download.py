@@ -115,6 +115,7 @@ RESUMED = [None, "bytes=20000-"]
         ),
         pytest.param([CUT, send(ranges=False)], "range", RESUMED, id="no ranges"),
         pytest.param([CUT, send(etag="")], "range", RESUMED, id="no validator any more"),
+        pytest.param([CUT, status(206), send()], "range", [*RESUMED, None], id="not the part that was asked for"),
         pytest.param([send(cut=20_000, etag=""), send(etag="")], "range", [None, None], id="no validator"),
         pytest.param([status(302, Location="/elsewhere"), send()], "path", ["/file", "/elsewhere"], id="redirected"),
         pytest.param([status(503), status(429), send()], "path", ["/file"] * 3, id="busy"),
