@@ -90,9 +90,7 @@ def nested(depth: int) -> dict[str, object]:
         ({"question": QUESTION, "options": {"x" * 9000: 1}}, 422, "InputError", "has no option"),
     ],
 )
-def test_a_bad_question_is_told_what_is_wrong(
-    service: Running, body: dict[str, object], status: int, kind: str, message: str
-) -> None:
+def test_a_bad_question_is_refused(service: Running, body: dict[str, object], status: int, kind: str, message: str) -> None:
     response = post(service, "/v1/ask", body)
     error = response.json()["error"]
     assert (response.status_code, error["kind"]) == (status, kind)
@@ -165,14 +163,17 @@ def test_every_example_of_the_documentation_is_a_valid_request(service: Running)
 
 
 def test_replies_are_what_the_documentation_declares(service: Running) -> None:
-    """Every JSON reply has a schema of its own, errors too, and is read back as its record."""
+    """Every JSON reply has a schema of its own, errors too; an answer set has exactly the fields that are declared."""
     described = service.http.get("/openapi.json").json()
     for path, methods in described["paths"].items():
         for operation in methods.values():
             for status, response in operation["responses"].items():
                 if path != "/metrics" or status != "200":
                     assert "$ref" in response["content"]["application/json"]["schema"], (path, status)
-    from_json(replies.AskReply, service.ask().json())
+    body, schemas = service.ask().json(), described["components"]["schemas"]
+    parts = {"AskReply": body, "Calls": body["calls"], "AnswerRow": body["answers"][0], "PassageRow": body["passages"][0]}
+    assert {name: part.keys() for name, part in parts.items()} == {n: schemas[n]["properties"].keys() for n in parts}
+    from_json(replies.AskReply, body)
     from_json(replies.ErrorReply, service.ask("").json())
 
 
