@@ -21,7 +21,7 @@ from core.errors import (
     NothingRetrievedError,
     StorageError,
 )
-from core.evaluation.report import Report, over_repeats
+from core.evaluation.report import Report
 from core.evaluation.run import evaluate, first_answer_seconds
 from core.metrics.judged import Grounding, JudgedInterpretation
 
@@ -170,12 +170,6 @@ def test_the_report_is_plain_json_and_the_same_for_the_same_seed() -> None:
     assert {"gpu", "driver", "cuda"} <= provenance.keys()
 
 
-def test_a_metric_that_one_repeat_lacks_is_that_of_the_others() -> None:
-    repeats = over_repeats([run(), run(dict.fromkeys("abcd", ()))]).repeats  # without any answer there is no precision
-    assert repeats["mean"]["precision"]["all"] == pytest.approx((2 / 3 + 1) / 2)
-    assert repeats["deviation"]["precision"]["all"] is None
-
-
 def test_a_system_without_questions_has_no_question_metrics() -> None:
     report = evaluate(TableSystem(TABLE, clarify=False), QUESTIONS, bootstrap=10)
     assert not {"F1 bleu4", "clarified"} & report.scores.keys()
@@ -233,6 +227,12 @@ def test_folders_of_other_runs_and_damaged_ones_are_refused(tmp_path: Path) -> N
     assert other.asked == []
     with pytest.raises(InputError, match=r"\(questions\)"):
         run(questions=QUESTIONS[:3], out_dir=tmp_path)
+    about = tmp_path / "run.json"
+    whole = about.read_text()
+    about.write_text(json.dumps(json.loads(whole) | {"system": 3}))
+    with pytest.raises(InputError, match="with other settings"):
+        run(out_dir=tmp_path)
+    about.write_text(whole)
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": "a", "error": null, "metrics": {"F1 answer": 1.0}}\n')
     with pytest.raises(FormatError, match="not a row of this version"):
@@ -240,7 +240,7 @@ def test_folders_of_other_runs_and_damaged_ones_are_refused(tmp_path: Path) -> N
     rows.write_text("nonsense\n")
     with pytest.raises(FormatError, match="line 1"):
         run(out_dir=tmp_path)
-    (tmp_path / "run.json").unlink()
+    about.unlink()
     with pytest.raises(InputError, match=r"without its run\.json"):
         run(out_dir=tmp_path)
 
