@@ -10,6 +10,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
+from small_disks import small_files
 
 from core.errors import IndexMismatchError
 from core.models.encoders.sentence_encoder import HashingEncoder, Vectors
@@ -86,6 +87,11 @@ class Interrupted(HashingEncoder):
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ix, "SHARD", 64)
+
+
+def test_the_room_for_the_vectors_is_reserved_before_they_are_made(tmp_path: Path) -> None:
+    with small_files(70_000), pytest.raises(OSError, match=r"76\.8 kB are needed, which is over the file size limit"):
+        write(tmp_path, Interrupted(0))
 
 
 @pytest.mark.usefixtures("small_shards")

@@ -173,9 +173,7 @@ def elsewhere(library: CorpusLibrary, facts: Corpus, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_corpus_that_is_a_link_loses_the_link_alone(
-    library: CorpusLibrary, facts_file: Path, elsewhere: Path, whole: bool
-) -> None:
+def test_a_link_to_a_corpus_is_deleted_alone(library: CorpusLibrary, facts_file: Path, elsewhere: Path, whole: bool) -> None:
     before = sorted(elsewhere.rglob("*"))
     if not whole:
         elsewhere.rename(elsewhere.with_name("moved"))  # the link leads nowhere
@@ -386,9 +384,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_file_among_others_is_listed_like_a_bad_line(
-    library: CorpusLibrary, write: Write, facts_file: Path, name: str
-) -> None:
+def test_a_damaged_file_is_listed_like_a_bad_line(library: CorpusLibrary, write: Write, facts_file: Path, name: str) -> None:
     content = DAMAGED[name]
     last = write("last.tsv", "d1\tthe last one\tT\n")
     bad = last.with_name(name)

@@ -321,9 +321,7 @@ def test_bounds_name_their_setting(write: Write, tmp_path: Path, limits: Limits)
         read(book, replace(limits, max_pages=2))
 
 
-def test_what_a_packed_file_unpacks_to_is_bounded_by_its_size(
-    write: Write, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unpacking_is_bounded_by_the_packed_size(write: Write, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a file of the command line may have any size."""
     monkeypatch.setattr(json_io, "FREE_BYTES", 100_000)
     endless = replace(limits, max_bytes=UNLIMITED, max_unpacked_bytes=UNLIMITED, max_lines=UNLIMITED)
@@ -332,9 +330,7 @@ def test_what_a_packed_file_unpacks_to_is_bounded_by_its_size(
             read(write("bomb.jsonl.gz", gzip.compress(content, 9)), endless)
 
 
-def test_password_protected_pdfs_are_refused_by_one_process(
-    tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_protected_pdfs_are_refused_by_one_process(tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.close()
     start = Mock(wraps=sandbox._start)
     monkeypatch.setattr(sandbox, "_start", start)

@@ -316,15 +316,13 @@ def test_a_service_that_is_down(tmp_path: Path) -> None:
         engine.library.names()
 
 
+RELAXED = message("x", {"event": "QuestionRelaxed", "question": "x"})
 PLACED = [{"index": 7, "x": 0, "y": 0, "cluster": 0, "medoid": True}]
 STREAMS: dict[str, tuple[str, *tuple[bytes | float, ...]]] = {
-    "ends within an answer": (r"ended within an answer|broke", message("x", {"event": "QuestionRelaxed", "question": "x"})),
+    "ends within an answer": (r"ended within an answer|broke", RELAXED),
     "falls silent": (r"did not answer within 1 seconds", ALIVE, 20.0),
     "a line without end": (r"a response that does not end", *[b"x" * 65536] * 200),
-    "events without end": (
-        r"a response that does not end",
-        *[message("x", {"event": "QuestionRelaxed", "question": "x"}) * 1000] * 200,
-    ),
+    "events without end": (r"a response that does not end", *[RELAXED * 1000] * 200),
     "an event of another version": (
         r"sent an event that cannot be read \(unknown event 'Dreamt'\)",
         message("Dreamt", {"event": "Dreamt"}),
