@@ -118,6 +118,8 @@ def test_systems(run: Run) -> None:
     rows = json.loads(out)
     assert (code, {"name", "needs", "ready", "source"} <= set(rows[0])) == (0, True)
     assert "scripted" not in [r["name"] for r in rows]
+    assert {"scoring", "threshold"} <= {option["name"] for option in json.loads(run("systems", "one-pass", "--json")[1])}
+    assert run("systems", "scripted", "--json") == (0, "[]\n", "")  # what it takes is for programs, not for people
     code, out, _ = run("systems")
     assert (code, [r["name"] for r in rows if r["name"] not in out or r["expect"] not in out]) == (0, [])
 
