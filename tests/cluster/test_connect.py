@@ -143,9 +143,6 @@ def test_an_answer_command_names_the_project_first(home: Path, capsys: pytest.Ca
     assert "Ray" not in capsys.readouterr().err
 
 
-# ------------------------------------------------------------ worker_count
-
-
 def node(cpu: float, gpu: float = 0.0, alive: bool = True) -> dict[str, Any]:
     return {"Alive": alive, "Resources": {"CPU": cpu, "GPU": gpu} if cpu else {}}
 
@@ -162,9 +159,6 @@ def test_machines_without_room_are_named() -> None:
         worker_count([node(2), node(2)], 4, 0)
     with pytest.raises(ClusterError, match="AMBISCOPE_DEVICE=cpu"):
         worker_count([node(1, 1), node(4)], 2, 1)
-
-
-# ------------------------------------------------------------ what must be the same
 
 
 def test_differences_are_named_and_long_values_are_not_shown() -> None:

@@ -201,9 +201,6 @@ def test_a_disk_that_fills_up_on_the_way(site: Site, tmp_path: Path, monkeypatch
         get(site, tmp_path)
 
 
-# ---------------------------------------------------------------- data sets
-
-
 def archive(**members: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as contents:

@@ -182,9 +182,6 @@ def test_limit_takes_the_first_questions() -> None:
     assert system.asked == ["a", "b"]
 
 
-# ---------------------------------------------------------------- the folder
-
-
 def test_a_killed_run_goes_on_without_asking_twice(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run({**TABLE, "c": KeyboardInterrupt()}, out_dir=tmp_path)
@@ -251,9 +248,6 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(StorageError, match="No space left"):
             run(out_dir=tmp_path)
     assert run(out_dir=tmp_path).n == 4
-
-
-# ---------------------------------------------------------------- what ends a run
 
 
 @pytest.mark.parametrize("error", [CancelledError("stop"), CheckpointError("damaged")])

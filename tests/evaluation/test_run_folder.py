@@ -100,9 +100,6 @@ def test_judged_interpretations_are_counted_by_cell() -> None:
     assert summary_of([]) == {}
 
 
-# ---------------------------------------------------------------- two evaluations, torn rows
-
-
 def test_a_second_evaluation_in_the_folder_is_refused(tmp_path: Path) -> None:
     with (
         ThreadPoolExecutor(1) as other,
@@ -126,9 +123,6 @@ def test_the_question_of_a_torn_row_is_asked_again(tmp_path: Path, cut: int) -> 
     assert f'{rows}: the last row is incomplete (\'{{"id": "f"' in incomplete
     assert f"resuming in {tmp_path}: 5 " in resumed
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == list("abcdef")
-
-
-# ---------------------------------------------------------------- reports and states
 
 
 def test_reports_of_other_versions_and_unfinished_runs(tmp_path: Path) -> None:
@@ -180,9 +174,6 @@ def test_another_run_does_not_overwrite_the_notes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\(settings"):
         run_plan(plan_of(tmp_path, top_k=3), engine, out)
     assert (out / "about.json").read_text() == before
-
-
-# ---------------------------------------------------------------- parameters
 
 
 def test_parameters_are_counted_once_and_without_the_retriever() -> None:

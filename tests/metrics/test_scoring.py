@@ -70,8 +70,6 @@ def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
         assert result.per_question[question] == pytest.approx(values, abs=1e-6), question
 
 
-# ---------------------------------------------------------------- malformed files
-
 BROKEN_REFERENCES = {
     "an object for the list": (lambda r: {"data": r}, "expected a list of questions"),
     "empty": (lambda r: [], "contains no question"),

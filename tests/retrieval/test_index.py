@@ -67,9 +67,6 @@ def test_k_larger_than_the_corpus(tmp_path: Path, kind: str, count: int) -> None
     assert len(scores) == count
 
 
-# ------------------------------------------------------------ resuming
-
-
 class Interrupted(HashingEncoder):
     """Fails at the n-th shard, as a kill would."""
 
@@ -127,9 +124,6 @@ def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path)
         write(tmp_path, Interrupted(0), dtype="float16")
     assert write(tmp_path, HashingEncoder(), dtype="float16") == 0
     assert np.allclose(ix.open_vectors(tmp_path, 300, 64, "float16"), HashingEncoder().encode(TEXTS), atol=1e-3)
-
-
-# ------------------------------------------------------------ manifests
 
 
 @pytest.mark.parametrize(

@@ -210,8 +210,6 @@ def test_a_deletion_that_ends_in_the_middle_says_which_half(
     assert not list(library.folder.glob(".deleted-*"))
 
 
-# ------------------------------------------------------------ interruptions
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -316,9 +314,6 @@ def test_a_kill_between_old_and_new_keeps_one_of_them(library: CorpusLibrary, fa
     assert not list(library.folder.glob(".old-*"))
 
 
-# ------------------------------------------------------------ what does not fit
-
-
 def test_another_encoder_is_mended_by_building_again(library: CorpusLibrary, facts_file: Path, facts: Corpus) -> None:
     path = library.folder / "facts" / ix.MANIFEST
     path.write_text(json.dumps({**json.loads(path.read_text()), "encoder": "minilm"}))
@@ -343,9 +338,6 @@ def test_a_damaged_corpus_does_not_hide_the_others(library: CorpusLibrary, facts
     library.create("bad", [facts_file])
     (library.folder / "bad" / ix.MANIFEST).write_text("{")
     assert [(i.name, i.complete) for i in library.list()] == [("bad", False), ("good", True)]
-
-
-# ------------------------------------------------------------ the starter corpus
 
 
 def test_starter_is_built_on_first_use_and_again_when_its_file_changes(

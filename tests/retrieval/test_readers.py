@@ -235,9 +235,6 @@ def test_a_damaged_document_is_refused_with_its_line(write: Write, limits: Limit
     assert (error.value.file, error.value.line) == ("a.txt", line)
 
 
-# ------------------------------------------------------------ rejected rows
-
-
 def test_rejected_lines_carry_number_and_reason(write: Write, limits: Limits) -> None:
     reasons = {
         b"id\ttext\ttitle": "",
@@ -289,9 +286,6 @@ def test_ids_of_long_and_strange_names_differ(write: Write, limits: Limits) -> N
 def test_one_open_quote_does_not_swallow_the_file(write: Write, limits: Limits) -> None:
     passages, _, _ = read(write("q.tsv", '1\t"open\tT\n2\ttwo\tT\n3\tthree\t"x\n'), limits)
     assert [p.id for p in passages] == ["1", "2", "3"]
-
-
-# ------------------------------------------------------------ errors that end the reading
 
 
 def test_unknown_suffix_lists_the_known_ones(tmp_path: Path) -> None:
@@ -402,8 +396,6 @@ def test_damaged_page_is_rejected_by_number(tmp_path: Path, limits: Limits) -> N
     assert [p.id for p in passages] == ["d.pdf-p1", "d.pdf-p3"]
     assert [(r.number, r.unit) for r in rejected] == [(2, "page")]
 
-
-# ------------------------------------------------------------ any bytes at all
 
 TEXTS = st.one_of(
     st.binary(max_size=400),

@@ -181,9 +181,6 @@ def test_a_request_without_end_is_given_up(service: Running, monkeypatch: pytest
         assert sock.recv(65536).startswith(b"HTTP/1.1 408")
 
 
-# ------------------------------------------------------------ the key
-
-
 @pytest.fixture(scope="module")
 def locked(settings: Settings) -> Iterator[Running]:
     with running(replace(settings, serve_key="right-key")) as service:
@@ -228,9 +225,6 @@ def test_cors_is_off_unless_it_is_set(service: Running, settings: Settings) -> N
         assert open_one.http.options("/v1/ask", headers=headers).headers[allowed] == "https://page.example"
         assert open_one.http.get("/v1/systems", headers=headers).headers[allowed]
         assert allowed not in open_one.http.get("/health", headers={"origin": "https://evil.example"}).headers
-
-
-# ------------------------------------------------------------ start and stop
 
 
 @pytest.mark.slow

@@ -43,9 +43,6 @@ def user(text: Any) -> Any:
     return {"role": "user", "content": text}
 
 
-# --- chat completions
-
-
 def chat(client: openai.OpenAI, *messages: Any) -> ChatCompletion:
     return client.chat.completions.create(model="scripted", messages=list(messages))
 
@@ -99,9 +96,6 @@ def test_a_stream_that_fails_ends_with_its_error(client: openai.OpenAI) -> None:
         list(client.chat.completions.create(model="scripted/no-such", messages=[user(QUESTION)], stream=True))
 
 
-# --- the Model Context Protocol
-
-
 def test_tools_answer_and_search(settings: Settings) -> None:
     async def session() -> tuple[Any, Any, Any]:
         async with Client(make_server(HeldEngine(settings))) as tools:
@@ -131,9 +125,6 @@ def test_the_command_speaks_over_standard_input(settings: Settings) -> None:
             return [tool.name for tool in (await tools.list_tools()).tools]
 
     assert sorted(asyncio.run(names())) == ["ask", "search"]
-
-
-# --- spans
 
 
 @pytest.fixture
