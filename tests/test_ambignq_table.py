@@ -47,9 +47,7 @@ def test_the_table_has_paired_differences_published_figures_and_marks() -> None:
     assert rows["`dpr-threshold`"]["against dpr-threshold"] == ""
 
 
-def test_runs_of_several_commits_and_weights_that_have_seen_the_questions_are_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_notes_name_several_commits_and_seen_questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     faults = ["mpnet: 3 questions of ambignq/dev_light.json are in multi/train.jsonl.gz, such as 'x'"]
     monkeypatch.setattr(ambignq, "training_faults", lambda checkpoint, folders: faults if checkpoint.name == "mpnet" else [])
     runs = {"one-pass": report({"a": 1.0}), "fid": report({"a": 1.0}, "b" * 40)}

@@ -25,7 +25,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         from core.systems.base.options import table
 
         SYSTEMS[args.name]  # raises UnknownNameError
-        print(table(options_of(args.name)))
+        options = options_of(args.name)
+        print(json.dumps([row._asdict() for row in options.rows()]) if args.json else table(options))
         return 0
     rows = make_engine(settings).statuses()
     if args.json:

@@ -86,7 +86,8 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
             client.stream("GET", url, headers=headers) as response,
         ):
             code, fields = response.status_code, response.headers
-            if code == 416:  # nothing is left, or the file is shorter now: start again
+            is_other_part = code == 206 and not fields.get("Content-Range", "").startswith(f"bytes {have}-")
+            if code == 416 or is_other_part:  # nothing is left, or the file is shorter now: start again
                 part.unlink(missing_ok=True)
                 raise _Broken("the server has no further part")
             if code in (408, 425, 429) or code >= 500:
@@ -96,7 +97,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
             if fields.get("Content-Type", "").lower().startswith("text/html"):
                 part.unlink(missing_ok=True)
                 raise DownloadError(_PAGE.format(url=url))
-            start = have if code == 206 and fields.get("Content-Range", "").startswith(f"bytes {have}-") else 0
+            start = have if code == 206 else 0
             length = fields.get("Content-Length", "")
             total = start + int(length) if length.isdigit() else None
             disk.need(part.parent, (total or 0) - start)

@@ -30,14 +30,8 @@ def load(path: Path, flat: Flat = "") -> list[ReferenceQuestion]:
     return load_lines(path, partial(question_of, flat=flat))
 
 
-def load_one_answer(path: Path) -> list[ReferenceQuestion]:
-    """`load`, where a flat list holds the aliases of one answer."""
-    return load(path, "aliases")
-
-
-def load_web_questions(path: Path) -> list[ReferenceQuestion]:
-    """`load`, where each text of a flat list is another answer."""
-    return load(path, "answers")
+load_one_answer = partial(load, flat="aliases")
+load_web_questions = partial(load, flat="answers")
 
 
 def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:

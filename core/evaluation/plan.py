@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core import trace
 from core.asking import Asking
 from core.disk import locked, write_json
 from core.engine import Engine
-from core.errors import InputError
+from core.errors import FormatError, InputError
 from core.evaluation.folder import ABOUT, REPORT
 from core.evaluation.judge import Judge, annotated, load_judge
 from core.evaluation.judges import CHOICES
@@ -63,15 +64,11 @@ class EvaluationPlan:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> EvaluationPlan:
         """Raises InputError for a run folder without valid settings."""
-        values = {f.name: value[f.name] for f in fields(cls) if f.name in value}
-        if not isinstance(values.get("questions"), str):
-            raise InputError("the run folder does not say which questions it asks; go on with `python -m core evaluate --out`")
         try:
-            return cls(**values)
-        except TypeError as e:
-            raise InputError(
-                f"the run folder's {ABOUT} is not of this version ({e}); go on with `python -m core evaluate`"
-            ) from None
+            return trace.from_json(cls, value)
+        except FormatError as e:
+            problem = f"the run folder's {ABOUT} is not of this version ({e}); go on with `python -m core evaluate --out`"
+            raise InputError(problem) from None
 
 
 def evaluate(

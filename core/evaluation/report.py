@@ -298,7 +298,8 @@ def over_repeats(reports: Sequence[Report]) -> Report:
     mean: dict[str, dict[str, float | None]] = {}
     deviation: dict[str, dict[str, float | None]] = {}
     for name, scopes in reports[0].scores.items():
-        values = {scope: [v for r in reports if (v := r.scores[name][scope]) is not None] for scope in scopes}
+        rows = [r.scores[name] for r in reports if name in r.scores]  # a report lacks what is undefined for all its questions
+        values = {scope: [v for row in rows if (v := row[scope]) is not None] for scope in scopes}
         mean[name] = {scope: fmean(v) if v else None for scope, v in values.items()}
         deviation[name] = {scope: stdev(v) if len(v) > 1 else None for scope, v in values.items()}
     return replace(reports[0], repeats={"n": len(reports), "mean": mean, "deviation": deviation})

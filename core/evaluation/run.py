@@ -291,8 +291,9 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
         return {}
     content = json_io.read(run)
     earlier = content if isinstance(content, dict) else {}
+    system = earlier.get("system")
     no_judge = {"judge": None, "asqa_reader": None}
-    check_same_run(folder, {**earlier, **(earlier.get("system") or {})}, no_judge | identity["system"] | identity)
+    check_same_run(folder, earlier | (system if isinstance(system, dict) else {}), no_judge | identity["system"] | identity)
     trim(folder / TRACES)
     incomplete = trim(rows)
     by_id = _rows(rows) if rows.exists() else {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from core.registry import load
 from core.settings import Settings
 
 
@@ -24,26 +25,17 @@ def _finds(function: str, setting: str, *more: str) -> Callable[[Settings], None
     return check
 
 
-def _ambiguity(settings: Settings) -> None:
-    from core.models.ranking.ambiguity import find_ambiguity
-
-    find_ambiguity()
-
-
-def _language_model(settings: Settings) -> None:
-    from core.models.language.loading import require_language_model
-
-    require_language_model(settings)  # does not contact the endpoint
-
-
 CHECKS: dict[str, Callable[[Settings], None]] = {
     "checkpoint reader": _finds("find_checkpoint", "reader", "reader"),
     "checkpoint answerer": _finds("find_checkpoint", "answerer", "answerer"),
-    "checkpoint ambiguity": _ambiguity,
+    "checkpoint ambiguity": lambda settings: load("core.models.ranking.ambiguity:find_ambiguity")(),
     "answering model": _finds("find_answering", "answerer"),
     "encoder-decoder answerer-seq2seq": _finds("find_fid", "answerer"),  # bundled; AMBISCOPE_ANSWERER names another
     "encoder-decoder fid": _finds("find_fid", "seq2seq"),  # bundled; AMBISCOPE_SEQ2SEQ names another
-    "a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL": _language_model,
+    # does not contact the endpoint
+    "a language model: AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL": (
+        lambda settings: load("core.models.language.loading:require_language_model")(settings)
+    ),
 }
 
 

@@ -169,8 +169,9 @@ class PassageStore:
 
     def passages(self, offset: int = 0, limit: int = 50) -> list[Passage]:
         """At most `limit` passages from row `offset`; an empty list past the end."""
-        first = max(0, offset)
-        rows = self._query("SELECT id, title, text FROM passages WHERE row >= ? AND row < ? ORDER BY row", first, first + limit)
+        first = min(max(0, offset), len(self))  # SQLite's numbers have 64 bits
+        last = min(first + limit, len(self))
+        rows = self._query("SELECT id, title, text FROM passages WHERE row >= ? AND row < ? ORDER BY row", first, last)
         return [Passage(*row) for row in rows]
 
     def row_of(self, passage_id: str) -> int | None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core import disk
-from core.errors import IndexMismatchError, InputError
+from core.errors import IndexMismatchError
 from core.models.encoders.sentence_encoder import Encoder, Vectors
 from core.retrieval import ivfpq
 from core.retrieval.corpus import read_facts
@@ -68,10 +68,6 @@ class Manifest:
         return cls(**{n: facts[n] for n in kinds})
 
 
-def rebuild_command(name: str) -> str:
-    return f"python -m core index --passages FILE --name {name}"
-
-
 def check_manifest(manifest: Manifest, *, encoder: str, dimension: int, count: int, digest: str, name: str) -> None:
     """Raises IndexMismatchError that lists every difference and names the command that builds the index again."""
     import faiss
@@ -95,7 +91,8 @@ def check_manifest(manifest: Manifest, *, encoder: str, dimension: int, count: i
         )
     if differences:
         raise IndexMismatchError(
-            f"the index of corpus '{name}' does not fit: {'; '.join(differences)}. Run: {rebuild_command(name)}"
+            f"the index of corpus '{name}' does not fit: {'; '.join(differences)}. "
+            f"Run: python -m core index --passages FILE --name {name}"
         )
 
 
@@ -190,14 +187,9 @@ def open_vectors(folder: Path, count: int, dimension: int, dtype: str = "float32
 def build_index(
     kind: str, vectors: NDArray[Any], path: Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.
-
-    Raises InputError for an unknown kind, StorageError when the file cannot be written.
-    """
+    """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.  Raises StorageError."""
     import faiss
 
-    if kind not in KINDS:
-        raise InputError(f"index kind '{kind}' is unknown; use {', '.join(KINDS)}")
     path.unlink(missing_ok=True)
     if kind == "flat" or len(vectors) < APPROXIMATE_FROM:
         return
@@ -255,7 +247,7 @@ class VectorIndex:
                 f"{self.manifest.kind}, {self.manifest.count} and {self.manifest.dimension}: build the index again"
             )
         if self.manifest.kind == "ivfpq":
-            index.nprobe = ivfpq.probes(index.nlist)
+            index.nprobe = max(1, min(index.nlist // 8, ivfpq.MAX_PROBES))
         return index
 
     def search(self, queries: Vectors, k: int) -> list[tuple[NDArray[np.int64], Vectors]]:

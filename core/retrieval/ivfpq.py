@@ -31,20 +31,12 @@ def slices(vectors: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
         yield np.ascontiguousarray(vectors[start : start + ADD_ROWS], np.float32)
 
 
-def lists_of(n: int) -> int:
-    return max(1, min(int(4 * math.sqrt(n)), n // 39, MAX_LISTS))
-
-
-def probes(lists: int) -> int:
-    return max(1, min(lists // 8, MAX_PROBES))
-
-
 def build(vectors: NDArray[Any], progress: Progress) -> Any:
     """The index of `vectors` (n, d), which are read a slice at a time."""
     import faiss
 
     n, d = vectors.shape
-    lists = lists_of(n)
+    lists = max(1, min(int(4 * math.sqrt(n)), n // 39, MAX_LISTS))
     codes = code_bytes(d, d / PQ_DIMENSIONS)
     index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(d), d, lists, codes, 8, faiss.METRIC_INNER_PRODUCT)
     index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # otherwise FAISS warns on stdout

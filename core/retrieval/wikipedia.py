@@ -33,9 +33,7 @@ DATA = DataSet(
 )
 
 
-def add_wikipedia(
-    library: CorpusLibrary, progress: Progress = no_progress, *, again: bool = False, data: DataSet = DATA
-) -> BuildReport:
+def add_wikipedia(library: CorpusLibrary, progress: Progress = no_progress, *, again: bool = False) -> BuildReport:
     """Downloads the file unless it is there (or `again`), and builds the corpus; a second call resumes either.
 
     Raises as `core.datasets.download.obtain` and `CorpusLibrary.create`.
@@ -44,5 +42,5 @@ def add_wikipedia(
     def received(url: str, done: int, total: int | None) -> None:
         progress(done // MB, (total or 0) // MB, DOWNLOADING)
 
-    files = obtain(data, library.settings.home, again=again, progress=received)
+    files = obtain(DATA, library.settings.home, again=again, progress=received)
     return library.create(NAME, files, progress, limits=Limits.for_own_files(library.settings), replace=again)

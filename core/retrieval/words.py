@@ -147,6 +147,7 @@ class WordMatches:
         return np.array([score_of.get(row, 0.0) for row in rows.tolist()], np.float32)
 
     def _top(self, query: Any, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        hits = self._searcher.search(query, max(1, k), count=False).hits
+        # Tantivy takes memory for as many hits as are asked for, and ends the process where there is not enough
+        hits = self._searcher.search(query, max(1, min(k, self._searcher.num_docs)), count=False).hits
         rows = self._searcher.fast_field_values(_ROW, [address for _, address in hits])
         return np.array(rows, np.int64), np.array([score for score, _ in hits], np.float32)

@@ -303,17 +303,14 @@ def make_app(engine: Engine) -> FastAPI:
     def count_refusal(status: int) -> None:
         service.metrics.refused.labels(str(status)).inc()
 
-    def failed(error: AmbiscopeError) -> Response:
+    @app.exception_handler(AmbiscopeError)
+    async def failed(request: Request, error: AmbiscopeError) -> Response:
         headers = {}
         if isinstance(error, RefusedError):
             count_refusal(error.status)
             if error.retry_after:
                 headers["retry-after"] = str(error.retry_after)
         return Json(protocol.error_to_json(error), protocol.status_of(error), headers)
-
-    @app.exception_handler(AmbiscopeError)
-    async def ours(request: Request, error: AmbiscopeError) -> Response:
-        return failed(error)
 
     @app.exception_handler(ClientLeftError)
     async def client_left(request: Request, error: ClientLeftError) -> Response:
@@ -322,19 +319,18 @@ def make_app(engine: Engine) -> FastAPI:
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
         problems = (f"{'.'.join(str(p) for p in e['loc'][1:]) or 'the request'}: {e['msg']}" for e in error.errors()[:5])
-        return failed(InputError("; ".join(problems)))
+        return await failed(request, InputError("; ".join(problems)))
 
     @app.exception_handler(HTTPException)
     async def no_route(request: Request, error: HTTPException) -> Response:
-        response = failed(
-            RefusedError(error.status_code, f"{request.method} {request.url.path}: {error.detail}; see /openapi.json")
-        )
+        problem = f"{request.method} {request.url.path}: {error.detail}; see /openapi.json"
+        response = await failed(request, RefusedError(error.status_code, problem))
         response.headers.update(error.headers or {})  # the methods that a route allows
         return response
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> Response:
-        response = failed(reportable(error))
+        response = await failed(request, reportable(error))
         # Starlette answers this outside the guard, which otherwise sets the header
         response.headers[protocol.API_HEADER] = str(protocol.API)
         return response

@@ -190,8 +190,10 @@ class RemoteSystem:
                 event = event_from_json(row)
                 if isinstance(event, t.InterpretationProposed):
                     proposed += 1
-                elif isinstance(event, t.InterpretationsClustered):
-                    _check_placed(event, proposed)
+                elif isinstance(event, t.InterpretationsClustered) and (
+                    unknown := [p.index for p in event.placed if not 0 <= p.index < proposed]
+                ):
+                    raise FormatError(f"interpretation {unknown[0]} of {proposed} was never proposed", field="placed")
                 yield event
                 if isinstance(event, t.Finished):
                     return
@@ -203,9 +205,3 @@ class RemoteSystem:
         except FormatError as error:
             raise self._service.unreadable(f"an event that cannot be read ({error})") from None
         raise ServiceError(f"the connection to the service at {self._service.url} ended within an answer; ask again")
-
-
-def _check_placed(event: t.InterpretationsClustered, proposed: int) -> None:
-    """Raises FormatError where the map shows an interpretation that no earlier event proposed."""
-    if (wrong := next((p.index for p in event.placed if not 0 <= p.index < proposed), None)) is not None:
-        raise FormatError(f"interpretation {wrong} of {proposed} was never proposed", field="InterpretationsClustered.placed")

@@ -64,6 +64,13 @@ class Calls:
     made: int
     failed: int
     errors: tuple[str, ...]
+    warnings: tuple[str, ...]  # what is doubtful about calls that succeeded
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefusedAnswer:
+    answer: str
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +81,8 @@ class AskReply(Reply):
     clarification: ClarifyingQuestion | None  # of an ambiguous question
     conflicts: tuple[Conflict, ...]  # answers of one meaning on which documents disagree
     answers: tuple[AnswerRow, ...]
+    rejected: tuple[RefusedAnswer, ...]
+    ended: str  # why the run ended, and where every answer was refused, what the corpus does not cover
     steps: tuple[Step, ...]
     passages: tuple[PassageRow, ...]
     seconds: float

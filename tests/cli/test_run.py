@@ -295,17 +295,13 @@ def test_a_driver_answers_when_it_has_a_device(monkeypatch: pytest.MonkeyPatch) 
         (["tests/core", "-x"], ["tests/core", "-x"]),
     ],
 )
-def test_the_quick_tests_run_unless_others_are_asked_for(
-    words: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_quick_tests_run_by_default(words: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run.os, "cpu_count", lambda: 2)
     assert run.test_arguments(words) == expected
 
 
 @pytest.mark.parametrize("arguments", [["app", "--server.port", "8600"], ["app", "--", "--server.port", "8600"]])
-def test_further_arguments_go_to_streamlit_with_or_without_dashes(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_further_arguments_go_to_streamlit(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
 
     def started(command: list[str], **options: Any) -> Any:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from serving import until
 
 from core import cli
 from core.cluster.connect import connected
@@ -103,28 +101,15 @@ def test_an_index_of_a_local_cluster_is_that_of_one_process(
     assert not (home / ".ray").exists()
 
 
-def test_an_evaluation_over_two_nodes_is_that_of_one_process_though_one_dies(
-    home: Path,
-    tiny: Path,
-    two_nodes: Any,
-    kill_a_node: Callable[[], str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+def test_an_evaluation_over_two_nodes_is_that_of_one_process(
+    home: Path, tiny: Path, two_nodes: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A real model of random weights; a machine dies when the first rows are there.  What stands in the folder is whole."""
+    """A real model of random weights."""
     monkeypatch.setenv("AMBISCOPE_ANSWERER", str(tiny))
     path, rows = questions(home, 40), home / "there" / "rows.jsonl"
     words = ["evaluate", "--system", "ambigprompt", "--questions", path, "--no-clarify", "--judge", "none", "--traces"]
     here = call(capsys, cli.main, *words, "--out", home / "here")
-
-    def kill() -> None:
-        until(lambda: rows.exists() and rows.read_text().count("\n") >= 3)
-        kill_a_node()
-
-    killer = threading.Thread(target=kill)
-    killer.start()
     there = call(capsys, cli.main, *words, "--out", home / "there", "--ray", two_nodes.address)
-    killer.join()
     assert [untimed(row) for row in there["rows"]] == [untimed(row) for row in here["rows"]]
     assert there["scores"] == here["scores"]
     ids = [json.loads(line)["id"] for line in rows.read_text().splitlines()]

@@ -183,15 +183,6 @@ def test_other_versions_and_weights_are_refused(cluster: Cluster, monkeypatch: p
         list(spread(one, loads(str), {}, range(3), 3))
 
 
-def test_more_threads_than_a_machine_has_cpus_are_refused(two_nodes: Any) -> None:
-    many = Settings(device="cpu", threads=64)
-    with (
-        pytest.raises(ClusterError, match=r"64 CPUs \(AMBISCOPE_THREADS\), and no machine of the Ray cluster has more than 1"),
-        connected(two_nodes.address, many),
-    ):
-        pass
-
-
 def test_what_ray_prints_leaves_stdout_alone(two_nodes: Any, capsys: pytest.CaptureFixture[str]) -> None:
     with connected(two_nodes.address, SETTINGS):
         print("Ray says")

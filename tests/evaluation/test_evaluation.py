@@ -182,9 +182,6 @@ def test_limit_takes_the_first_questions() -> None:
     assert system.asked == ["a", "b"]
 
 
-# ---------------------------------------------------------------- the folder
-
-
 def test_a_killed_run_goes_on_without_asking_twice(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run({**TABLE, "c": KeyboardInterrupt()}, out_dir=tmp_path)
@@ -197,22 +194,6 @@ def test_a_killed_run_goes_on_without_asking_twice(tmp_path: Path) -> None:
         assert system.asked == asked
         assert without_timings(resumed) == uninterrupted
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == ["a", "b", "c", "d"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"settings": {"top_k": 3}}, r"\(settings"),
-        ({"checkpoint_digest": "d2"}, r"\(checkpoint_digest"),
-        ({"corpus_digest": "c2"}, r"\(corpus_digest"),
-    ],
-)
-def test_another_system_s_folder_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    run(out_dir=tmp_path)
-    other = TableSystem(TABLE, **change)
-    with pytest.raises(InputError, match=message):
-        evaluate(other, QUESTIONS, out_dir=tmp_path, bootstrap=10)
-    assert other.asked == []
 
 
 def test_a_reader_of_long_answers_with_other_weights_is_another_one(tmp_path: Path) -> None:
@@ -235,10 +216,20 @@ def test_a_service_that_comes_back_with_other_weights_ends_the_run(tmp_path: Pat
     assert [json.loads(line)["id"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == ["a", "b"]
 
 
-def test_other_questions_and_damaged_folders_are_refused(tmp_path: Path) -> None:
+def test_folders_of_other_runs_and_damaged_ones_are_refused(tmp_path: Path) -> None:
     run(out_dir=tmp_path)
+    other = TableSystem(TABLE, settings={"top_k": 3}, checkpoint_digest="d2", corpus_digest="c2")
+    with pytest.raises(InputError, match=r"\(checkpoint_digest, corpus_digest, settings, system\)"):
+        evaluate(other, QUESTIONS, out_dir=tmp_path, bootstrap=10)
+    assert other.asked == []
     with pytest.raises(InputError, match=r"\(questions\)"):
         run(questions=QUESTIONS[:3], out_dir=tmp_path)
+    about = tmp_path / "run.json"
+    whole = about.read_text()
+    about.write_text(json.dumps(json.loads(whole) | {"system": 3}))
+    with pytest.raises(InputError, match="with other settings"):
+        run(out_dir=tmp_path)
+    about.write_text(whole)
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": "a", "error": null, "metrics": {"F1 answer": 1.0}}\n')
     with pytest.raises(FormatError, match="not a row of this version"):
@@ -246,7 +237,7 @@ def test_other_questions_and_damaged_folders_are_refused(tmp_path: Path) -> None
     rows.write_text("nonsense\n")
     with pytest.raises(FormatError, match="line 1"):
         run(out_dir=tmp_path)
-    (tmp_path / "run.json").unlink()
+    about.unlink()
     with pytest.raises(InputError, match=r"without its run\.json"):
         run(out_dir=tmp_path)
 
@@ -257,9 +248,6 @@ def test_a_full_disk_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(StorageError, match="No space left"):
             run(out_dir=tmp_path)
     assert run(out_dir=tmp_path).n == 4
-
-
-# ---------------------------------------------------------------- what ends a run
 
 
 @pytest.mark.parametrize("error", [CancelledError("stop"), CheckpointError("damaged")])

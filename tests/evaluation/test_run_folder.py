@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from test_evaluation import TableSystem, reference
 
 from core import types as t
-from core.disk import LOCK, write_json
+from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import ConflictError, FormatError, InputError
 from core.evaluation.folder import read_report, read_traces, run_states, state_of
@@ -99,37 +100,13 @@ def test_judged_interpretations_are_counted_by_cell() -> None:
     assert summary_of([]) == {}
 
 
-# ---------------------------------------------------------------- two evaluations, torn rows
-
-
-class Asks(Cities):
-    """Starts another evaluation of the same folder at its second question, in a thread: as another process would."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self.folder, self.refusals = folder, list[str]()
-
-    def run(self, question: t.Question) -> Iterator[t.Event]:
-        if question.id == "b":
-            thread = threading.Thread(target=self.second)
-            thread.start()
-            thread.join()
-        return super().run(question)
-
-    def second(self) -> None:
-        try:
-            evaluate(Cities(), QUESTIONS, out_dir=self.folder, bootstrap=10)
-        except ConflictError as error:
-            self.refusals.append(str(error))
-
-
 def test_a_second_evaluation_in_the_folder_is_refused(tmp_path: Path) -> None:
-    system = Asks(tmp_path)
-    assert evaluate(system, QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 6
-    (refusal,) = system.refusals
-    assert f"{tmp_path} is in use: an evaluation in process " in refusal
-    assert state_of(tmp_path).rows == 6
-    assert (tmp_path / LOCK).exists()  # and holds nobody up
+    with (
+        ThreadPoolExecutor(1) as other,
+        locked(tmp_path, "an evaluation"),
+        pytest.raises(ConflictError, match="is in use: an evaluation in process "),
+    ):
+        other.submit(evaluate, Cities(), QUESTIONS, out_dir=tmp_path, bootstrap=10).result()
     assert evaluate(Cities(), QUESTIONS, out_dir=tmp_path, bootstrap=10).n == 6
 
 
@@ -146,9 +123,6 @@ def test_the_question_of_a_torn_row_is_asked_again(tmp_path: Path, cut: int) -> 
     assert f'{rows}: the last row is incomplete (\'{{"id": "f"' in incomplete
     assert f"resuming in {tmp_path}: 5 " in resumed
     assert [json.loads(line)["id"] for line in rows.read_text().splitlines()] == list("abcdef")
-
-
-# ---------------------------------------------------------------- reports and states
 
 
 def test_reports_of_other_versions_and_unfinished_runs(tmp_path: Path) -> None:
@@ -187,8 +161,9 @@ def test_a_plan_runs_and_its_folder_remembers_it(tmp_path: Path) -> None:
     (state,) = run_states(tmp_path / "runs")
     assert (state.name, state.rows, state.total, state.finished is not None) == ("one", 2, 2, True)
     assert EvaluationPlan.from_json(state.about) == plan
-    with pytest.raises(InputError, match="which questions"):
-        EvaluationPlan.from_json({})
+    for about in ({}, {**state.about, "tags": []}, {**state.about, "limit": "5"}):
+        with pytest.raises(InputError, match="not of this version"):
+            EvaluationPlan.from_json(about)
     assert state_of(tmp_path).about == {}
 
 
@@ -199,9 +174,6 @@ def test_another_run_does_not_overwrite_the_notes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\(settings"):
         run_plan(plan_of(tmp_path, top_k=3), engine, out)
     assert (out / "about.json").read_text() == before
-
-
-# ---------------------------------------------------------------- parameters
 
 
 def test_parameters_are_counted_once_and_without_the_retriever() -> None:

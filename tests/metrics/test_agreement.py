@@ -28,19 +28,10 @@ def sets(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return [[set_of([[f"answer {label}"] for label in labels]) for labels in row] for row in rows]
 
 
-# ---------------------------------------------------------------- as other libraries
-
-
 def nltk_masi(a: frozenset[str], b: frozenset[str]) -> float:
     from nltk.metrics.distance import masi_distance as theirs
 
     return float(theirs(a, b)) if a or b else 0.0  # nltk divides by zero there
-
-
-@given(label_sets, label_sets)
-def test_masi_distance_is_nltks(a: frozenset[str], b: frozenset[str]) -> None:
-    ((ours, theirs),) = sets([[a, b]])
-    assert masi_distance(ours, theirs) == pytest.approx(nltk_masi(a, b))
 
 
 @given(units)
@@ -79,9 +70,6 @@ def test_fleiss_kappa_is_nltks_multi_pi(rows: list[list[str]]) -> None:
     assert fleiss_kappa(rows, samples=2).value == pytest.approx(float(AnnotationTask(data).pi()))
 
 
-# ---------------------------------------------------------------- properties
-
-
 def test_undefined_is_none_with_its_reason() -> None:
     alone = alpha_masi(sets([[frozenset("x")], []]))
     assert (alone.value, alone.interval, alone.n) == (None, None, 0)
@@ -102,9 +90,6 @@ def test_intervals_hold_the_value_and_are_repeatable() -> None:
     assert alpha_masi(rows[:1], samples=300).interval is None  # one item says nothing of the spread
 
 
-# ---------------------------------------------------------------- aliases
-
-
 def test_answers_that_share_an_alias_are_one_answer() -> None:
     mine, theirs = set_of([["New York City", "NYC"], ["Boston"]]), set_of([["the nyc"], ["boston."]])
     assert (set_f1(mine, theirs), masi_distance(mine, theirs)) == (1.0, 0.0)
@@ -121,9 +106,6 @@ def test_questions_are_compared_where_answers_meet() -> None:
     assert question_likeness("Who won?", mine, theirs) == question_likeness("Who won?", theirs, mine) == 1.0
     assert question_likeness("Who won?", mine, [QAPair("Who?", ("Dan",))]) is None
     assert question_likeness("Who won?", mine, [QAPair(" ", ("Ann",))]) is None
-
-
-# ---------------------------------------------------------------- tables
 
 
 def single(answer: str) -> Annotation:

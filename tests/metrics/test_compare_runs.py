@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import stats
 
 from core.errors import InputError
 from core.metrics.significance.bootstrap import Comparison, compare, interval
-from core.metrics.significance.compare import compare_runs, compare_values, differences, holm, paired
+from core.metrics.significance.compare import compare_runs, compare_values, differences, holm
 
 
 def row(name: str, value: float | None, ambiguous: bool = True, **more: Any) -> dict[str, Any]:
@@ -20,11 +19,6 @@ def row(name: str, value: float | None, ambiguous: bool = True, **more: Any) -> 
 
 A = [row("a", 1.0), row("b", 0.5, False), row("c", 0.0), row("d", 1.0)]
 B = [row("c", 1.0), row("b", 0.25, False), row("a", 0.75), {**row("d", None), "error": "boom", "metrics": {}}, row("e", 1.0)]
-
-
-def test_questions_are_paired_by_id_text_and_references() -> None:
-    assert [(x["id"], y["id"]) for x, y in paired(A, B)] == [("a", "a"), ("b", "b"), ("c", "c"), ("d", "d")]
-    assert paired(A, [row("a", 1.0, question="Another?"), row("b", 1.0, references=[[["another answer"]]])]) == []
 
 
 def test_the_comparison_counts_what_both_have() -> None:
@@ -37,13 +31,10 @@ def test_the_comparison_counts_what_both_have() -> None:
     assert result.to_json()["metrics"]["F1 answer"]["all"]["n"] == 3
 
 
-def with_precision(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**r, "metrics": {**r["metrics"], "precision": r["metrics"].get("F1 answer")}} for r in rows]
-
-
 def test_p_values_are_corrected_for_the_number_of_metrics() -> None:
     alone = compare_runs(A, B, samples=200).metrics["F1 answer"]["all"]
-    among = compare_runs(with_precision(A), with_precision(B), samples=200).metrics["F1 answer"]["all"]
+    twice = ([{**r, "metrics": r["metrics"] | {"precision": r["metrics"].get("F1 answer")}} for r in rows] for rows in (A, B))
+    among = compare_runs(*twice, samples=200).metrics["F1 answer"]["all"]
     assert among.comparison.p_value == alone.comparison.p_value == alone.holm
     assert among.to_json()["p_holm"] == among.holm == min(1.0, 2 * (among.comparison.p_value or 0.0))
     assert holm([None, 0.5, 0.9]) == [None, 1.0, 1.0]
@@ -54,24 +45,15 @@ def test_the_largest_difference_comes_first() -> None:
 
 
 def test_runs_without_a_common_question() -> None:
+    changed = [row("z", 1.0), row("a", 1.0, question="Another?"), row("b", 1.0, references=[[["another answer"]]])]
     with pytest.raises(InputError, match="in common"):
-        compare_runs(A, [row("z", 1.0)])
+        compare_runs(A, changed)
 
 
 def test_weights_draw_the_mean_towards_the_heavy_question() -> None:
     light = interval([0.0] * 50 + [1.0] * 50, samples=500)
     heavy = interval([0.0] * 50 + [1.0] * 50, weights=[1.0] * 50 + [9.0] * 50, samples=500)
     assert light[1] < heavy[0]
-
-
-def test_a_clear_difference_is_told_from_none() -> None:
-    draw = random.Random(2)
-    base = [draw.random() for _ in range(80)]
-    better = [min(1.0, v + 0.2 + 0.1 * draw.random()) for v in base]
-    clear = compare(better, base, samples=500)
-    assert (clear.p_value, clear.better) == (pytest.approx(2 / 501), 1.0)
-    assert compare(base, base[::-1], samples=500).p_value > 0.2
-    assert compare(base, base, samples=100).p_value == 1.0
 
 
 def test_only_questions_where_both_are_defined_count() -> None:
@@ -96,5 +78,6 @@ def test_interval_and_p_value_agree_with_scipy() -> None:
     d = a - b
     theirs = stats.bootstrap((d,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(2))
     assert ours.interval == pytest.approx(tuple(theirs.confidence_interval), abs=0.004)
+    assert ours.better == pytest.approx(np.mean(theirs.bootstrap_distribution > 0), abs=0.01)
     test = stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=4000, rng=np.random.default_rng(3))
     assert ours.p_value == pytest.approx(test.pvalue, abs=0.01)

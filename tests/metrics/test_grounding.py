@@ -58,16 +58,8 @@ def test_the_references_judge_by_passages_and_words() -> None:
         (True, True, False),
     ]
     assert grounding.recalled == (True, False, False)  # the meaning that no passage supports is not in the grounded gold set
-    expected = {
-        "interpretations": 3.0,
-        "Sufficient%": 0.0,
-        "ungrounded precision": 2 / 3,
-        "ungrounded recall": 0.5,
-        "G-precision": 1 / 3,
-        "G-recall": 1 / 3,
-        "G-F1": 1 / 3,
-    }
-    assert values(grounding) == pytest.approx(expected)
+    expected = {"interpretations": 3.0, "Sufficient%": 0.0, "ungrounded precision": 2 / 3, "ungrounded recall": 0.5}
+    assert values(grounding) == pytest.approx(expected | dict.fromkeys(("G-precision", "G-recall", "G-F1"), 1 / 3))
 
 
 def test_near_duplicates_count_once_and_can_be_sufficient() -> None:

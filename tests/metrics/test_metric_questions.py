@@ -10,20 +10,20 @@ from core.metrics.questions import bleu, edit, edit_f1
 from core.types import Annotation, QAPair
 
 
-def test_bleu_takes_the_closest_reference_and_the_shorter_of_two() -> None:
-    # 4 words against 3 and 5: equally close, the shorter counts, so there is no penalty
-    assert bleu("who won in 2010", ["who won race", "who won race in 2010"], 1) == pytest.approx(1.0, abs=1e-6)
-
-
-def test_a_repeated_word_counts_as_often_as_in_one_reference() -> None:
-    assert bleu("won won won", ["won race won"], 1) == pytest.approx(2 / 3, abs=1e-6)
-
-
-def test_the_constants_stand_in_for_smoothing() -> None:
-    # no 4-gram is possible: (0 + 1e-15) / (0 + 1e-9) = 1e-6, and its fourth root remains
-    assert bleu("who won race", ["who won race"], 4) == pytest.approx((1e-6) ** (1 / 4), rel=1e-5)
-    assert bleu("cup", ["race"], 1) == pytest.approx(1e-15, rel=1e-6)
-    assert bleu("", ["race"], 1) == 0.0
+@pytest.mark.parametrize(
+    ("predicted", "references", "n", "value"),
+    [
+        # 4 words against 3 and 5: equally close, the shorter counts, so there is no penalty
+        ("who won in 2010", ["who won race", "who won race in 2010"], 1, 1.0),
+        ("won won won", ["won race won"], 1, 2 / 3),  # a word counts as often as in one reference
+        # no 4-gram is possible: (0 + 1e-15) / (0 + 1e-9) = 1e-6, and its fourth root remains
+        ("who won race", ["who won race"], 4, (1e-6) ** (1 / 4)),
+        ("cup", ["race"], 1, 1e-15),
+        ("", ["race"], 1, 0.0),
+    ],
+)
+def test_bleu_as_in_coco_caption(predicted: str, references: list[str], n: int, value: float) -> None:
+    assert bleu(predicted, references, n) == pytest.approx(value, rel=1e-5, abs=1e-20)
 
 
 def test_kept_words_do_not_count_in_the_edit() -> None:

@@ -62,10 +62,6 @@ def test_answers_alone_have_no_question_metrics() -> None:
     assert (values["F1 answer"], values["F1 bleu4"]) == ({"all": 0.5, "multi": 1.0}, {"all": None, "multi": None})
 
 
-def test_multi_is_undefined_without_ambiguous_questions() -> None:
-    assert scored({"capital": ["Paris"]}, REFERENCES[1:]).values["F1 answer"] == {"all": 1.0, "multi": None}
-
-
 def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
     result = scored(score_example["predictions"], score_example["references"])
     for name, value in score_example["expected"].items():
@@ -74,41 +70,26 @@ def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
         assert result.per_question[question] == pytest.approx(values, abs=1e-6), question
 
 
-# ---------------------------------------------------------------- malformed files
-
 BROKEN_REFERENCES = {
     "an object for the list": (lambda r: {"data": r}, "expected a list of questions"),
     "empty": (lambda r: [], "contains no question"),
     "a text for a question": (lambda r: [*r, "x"], r"\[2\]"),
-    "a number for the id": (lambda r: _with(r, 0, "id", 7), r"'\[0\]\.id'"),
     "the same id twice": (lambda r: [*r, r[0]], "'cup': occurs twice"),
     "a blank question": (lambda r: _with(r, 0, "question", "  "), "field 'question': question 'cup'"),
     "no annotations": (lambda r: _with(r, 1, "annotations", None), "field 'annotations': question 'capital'"),
     "another type": (lambda r: _with(r, 1, "annotations", [{"type": "noAnswer"}]), r"annotations\[0\]\.type"),
-    "empty aliases": (lambda r: _single(r, []), r"annotations\[0\]\.answer"),
-    "a text for the aliases": (lambda r: _single(r, "Paris"), r"annotations\[0\]\.answer"),
-    "a number for an alias": (lambda r: _single(r, ["a", 1]), r"answer\[1\]"),
+    "empty aliases": (lambda r: _with(r, 1, "annotations", [CITY[0] | {"answer": []}]), r"annotations\[0\]\.answer"),
     "a text for a pair": (lambda r: _paired(r, "x"), r"qaPairs\[0\]"),
-    "no question of a pair": (lambda r: _paired(r, {"answer": ["a"]}), r"qaPairs\[0\]\.question"),
     "only bars for a question": (lambda r: _paired(r, {"question": " | ", "answer": ["a"]}), r"qaPairs\[0\]\.question"),
-    "no aliases of a pair": (lambda r: _paired(r, {"question": "q"}), r"qaPairs\[0\]\.answer"),
 }
 BROKEN_PREDICTIONS = {
     "a list for the object": (lambda p: [p], "expected one object"),
     "a missing id": (lambda p: {"cup": p["cup"]}, "no prediction for 'capital'"),
     "an id that no reference has": (lambda p: {**p, "x": ["y"]}, "no reference has the id 'x'"),
     "no answers": (lambda p: {**p, "cup": []}, "field 'cup'"),
-    "a text for the list": (lambda p: {**p, "cup": "Spain"}, "field 'cup'"),
     "a number for an answer": (lambda p: {k: [1] for k in p}, r"'cup\[0\]'"),
-    "a blank answer": (lambda p: {k: [" "] for k in p}, r"'cup\[0\]'"),
     "no answer": (lambda p: {**p, "cup": [{"question": "q"}]}, r"'cup\[0\]\.answer'"),
-    "no question": (lambda p: {**p, "cup": [{"answer": "a"}]}, r"'cup\[0\]\.question'"),
-    "a list for an answer": (lambda p: {**p, "cup": [{"question": "q", "answer": ["a"]}]}, r"'cup\[0\]\.answer'"),
     "both kinds": (lambda p: {**p, "capital": ["Paris"]}, "mixed"),
-    "both kinds in one list": (lambda p: {**p, "cup": [*p["cup"], "Spain"]}, r"'cup\[3\]'.*mixed"),
-    "an empty file": (lambda p: "", "not JSON"),
-    "quotes of Python": (lambda p: "{\"cup\":\n ['a']}", "line 2: not JSON"),
-    "what only Python's reader takes": (lambda p: '{"cup": [NaN], "capital": ["a"]}', "NaN is not JSON"),
     "the same id twice": (lambda p: '{"cup": ["a"], "cup": ["b"], "capital": ["a"]}', "'cup' occurs twice"),
 }
 
@@ -116,10 +97,6 @@ BROKEN_PREDICTIONS = {
 def _with(rows: Any, i: int, name: str, value: Any) -> Any:
     rows[i][name] = value
     return rows
-
-
-def _single(rows: Any, answer: Any) -> Any:
-    return _with(rows, 1, "annotations", [{"type": "singleAnswer", "answer": answer}])
 
 
 def _paired(rows: Any, pair: Any) -> Any:
@@ -133,23 +110,17 @@ def write(folder: Path, references: Any = REFERENCES, predictions: Any = PREDICT
     return paths
 
 
-@pytest.mark.parametrize(("change", "message"), BROKEN_REFERENCES.values(), ids=BROKEN_REFERENCES)
-def test_malformed_references_are_refused_with_their_place(change: Any, message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [("references", *case) for case in BROKEN_REFERENCES.values()]
+    + [("predictions", *case) for case in BROKEN_PREDICTIONS.values()],
+    ids=[*BROKEN_REFERENCES, *BROKEN_PREDICTIONS],
+)
+def test_malformed_files_are_refused_with_their_place(file: str, change: Any, message: str, tmp_path: Path) -> None:
+    files = copy.deepcopy({"references": REFERENCES, "predictions": PREDICTIONS})
     with pytest.raises(FormatError, match=message) as caught:
-        score_files(*write(tmp_path, references=change(copy.deepcopy(REFERENCES))))
-    assert caught.value.file == "references.json"
-
-
-@pytest.mark.parametrize(("change", "message"), BROKEN_PREDICTIONS.values(), ids=BROKEN_PREDICTIONS)
-def test_malformed_predictions_are_refused_with_their_place(change: Any, message: str, tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=message) as caught:
-        score_files(*write(tmp_path, predictions=change(copy.deepcopy(PREDICTIONS))))
-    assert caught.value.file == "predictions.json"
-
-
-def test_a_byte_order_mark_is_let_by(tmp_path: Path) -> None:
-    paths = write(tmp_path, "\ufeff" + json.dumps(REFERENCES), "\ufeff" + json.dumps(PREDICTIONS))
-    assert score_files(*paths) == scored()
+        score_files(*write(tmp_path, **files | {file: change(files[file])}))
+    assert caught.value.file == f"{file}.json"
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
@@ -159,8 +130,3 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     predictions.write_bytes(b'{"cup": ["\xff"]}')
     with pytest.raises(FormatError, match="not UTF-8"):
         score_files(references, predictions)
-
-
-def test_score_itself_refuses_a_reference_without_prediction() -> None:
-    with pytest.raises(InputError, match="no prediction for question 'cup'"):
-        score(parse_references(REFERENCES), {})

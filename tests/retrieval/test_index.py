@@ -1,4 +1,4 @@
-"""The dense index: exact cosines for every kind, padding, resuming, manifests."""
+"""The dense index: exact cosines for every kind, padding, resuming, manifests that do not fit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pytest
+from small_disks import small_files
 
-from core.errors import IndexMismatchError, InputError
+from core.errors import IndexMismatchError
 from core.models.encoders.sentence_encoder import HashingEncoder, Vectors
 from core.retrieval import index as ix
 
@@ -22,8 +23,14 @@ def manifest(kind: str = "flat", count: int = 300, dimension: int = 64) -> ix.Ma
     return ix.Manifest("hashing", dimension, count, kind, "d" * 64, faiss.__version__, "2026-01-01T00:00:00+00:00")
 
 
-def write(folder: Path, encoder: HashingEncoder, texts: Sequence[str] = TEXTS, digest: str = "d" * 64) -> int:
-    return ix.write_vectors(folder, lambda a, b: texts[a:b], len(texts), encoder, digest, lambda done, total: None)
+def write(
+    folder: Path,
+    encoder: HashingEncoder,
+    texts: Sequence[str] = TEXTS,
+    digest: str = "d" * 64,
+    dtype: ix.VectorDtype = "float32",
+) -> int:
+    return ix.write_vectors(folder, lambda a, b: texts[a:b], len(texts), encoder, digest, lambda done, total: None, dtype)
 
 
 def opened(folder: Path, kind: str, count: int = 300) -> ix.VectorIndex:
@@ -60,14 +67,6 @@ def test_k_larger_than_the_corpus(tmp_path: Path, kind: str, count: int) -> None
     assert len(scores) == count
 
 
-def test_unknown_kind(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="index kind 'tree' is unknown; use flat, ivfpq, hnsw"):
-        ix.build_index("tree", np.zeros((2, 4), np.float32), tmp_path / "x")
-
-
-# ------------------------------------------------------------ resuming
-
-
 class Interrupted(HashingEncoder):
     """Fails at the n-th shard, as a kill would."""
 
@@ -85,6 +84,11 @@ class Interrupted(HashingEncoder):
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ix, "SHARD", 64)
+
+
+def test_the_room_for_the_vectors_is_reserved_before_they_are_made(tmp_path: Path) -> None:
+    with small_files(70_000), pytest.raises(OSError, match=r"76\.8 kB are needed, which is over the file size limit"):
+        write(tmp_path, Interrupted(0))
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -113,17 +117,13 @@ def test_vectors_of_something_else_are_not_resumed(tmp_path: Path, digest: str, 
     assert np.array_equal(ix.open_vectors(tmp_path, 300, 64), HashingEncoder().encode(TEXTS))
 
 
-# ------------------------------------------------------------ manifests
-
-
-def check(manifest: ix.Manifest) -> None:
-    ix.check_manifest(manifest, encoder="hashing", dimension=64, count=300, digest="d" * 64, name="mine")
-
-
-def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
-    check(manifest())
-    manifest("hnsw").save(tmp_path)
-    assert ix.Manifest.load(tmp_path) == manifest("hnsw")
+def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path) -> None:
+    write(tmp_path, HashingEncoder())
+    (tmp_path / ix.VECTORS).unlink()
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, Interrupted(0), dtype="float16")
+    assert write(tmp_path, HashingEncoder(), dtype="float16") == 0
+    assert np.allclose(ix.open_vectors(tmp_path, 300, 64, "float16"), HashingEncoder().encode(TEXTS), atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,9 @@ def test_a_fitting_manifest_passes_and_round_trips(tmp_path: Path) -> None:
 )
 def test_each_difference_is_named_with_the_command(field: str, value: object, message: str) -> None:
     with pytest.raises(IndexMismatchError, match=f"(?s){message}.*python -m core index --passages FILE --name mine"):
-        check(replace(manifest(), **{field: value}))
+        ix.check_manifest(
+            replace(manifest(), **{field: value}), encoder="hashing", dimension=64, count=300, digest="d" * 64, name="mine"
+        )
 
 
 @pytest.mark.parametrize("content", ["{broken", "[]", "{}", json.dumps({"encoder": 3})])
@@ -148,14 +150,6 @@ def test_damaged_manifest(tmp_path: Path, content: str) -> None:
     (tmp_path / ix.MANIFEST).write_text(content)
     with pytest.raises(IndexMismatchError, match="again"):
         ix.Manifest.load(tmp_path)
-
-
-def test_vectors_of_the_wrong_size(tmp_path: Path) -> None:
-    opened(tmp_path, "flat")
-    path = tmp_path / ix.VECTORS
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(IndexMismatchError, match="300 vectors of 64 dimensions need 76800; build the index again"):
-        ix.VectorIndex(tmp_path, manifest())
 
 
 def test_index_file_missing_damaged_or_of_another_kind_or_count(tmp_path: Path) -> None:

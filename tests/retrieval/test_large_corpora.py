@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -59,22 +58,3 @@ def test_all_of_a_large_corpus_are_ranked_exactly(tmp_path: Path, rows: Path, mo
     cosines = HashingEncoder().encode(texts(400)) @ HashingEncoder().encode(["opera basalt"], "query")[0]
     assert len({r.passage.id for r in results}) == 400
     assert np.allclose([r.similarity for r in results], np.sort(cosines)[::-1], atol=2e-3)
-
-
-def test_progress_of_another_precision_is_not_that_of_a_new_file(tmp_path: Path) -> None:
-    encoder, passages = HashingEncoder(), texts(40)
-
-    def write(stored: Any, encode: Any = None) -> int:
-        return ix.write_vectors(
-            tmp_path, lambda a, b: passages[a:b], 40, encoder, "digest", lambda n, total: None, stored, encode
-        )
-
-    def stops(shards: Any, count: int) -> Any:
-        raise KeyboardInterrupt
-
-    write("float32")
-    (tmp_path / ix.vectors_file("float32")).unlink()
-    with pytest.raises(KeyboardInterrupt):
-        write("float16", stops)
-    assert write("float16") == 0
-    assert np.allclose(ix.open_vectors(tmp_path, 40, encoder.dimension, "float16"), encoder.encode(passages), atol=1e-3)

@@ -173,9 +173,7 @@ def elsewhere(library: CorpusLibrary, facts: Corpus, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_corpus_that_is_a_link_loses_the_link_alone(
-    library: CorpusLibrary, facts_file: Path, elsewhere: Path, whole: bool
-) -> None:
+def test_a_link_to_a_corpus_is_deleted_alone(library: CorpusLibrary, facts_file: Path, elsewhere: Path, whole: bool) -> None:
     before = sorted(elsewhere.rglob("*"))
     if not whole:
         elsewhere.rename(elsewhere.with_name("moved"))  # the link leads nowhere
@@ -211,8 +209,6 @@ def test_a_deletion_that_ends_in_the_middle_says_which_half(
     library.create("facts", [facts_file])  # what was left goes now
     assert not list(library.folder.glob(".deleted-*"))
 
-
-# ------------------------------------------------------------ interruptions
 
 KILLED = """
 import os, signal, sys
@@ -318,9 +314,6 @@ def test_a_kill_between_old_and_new_keeps_one_of_them(library: CorpusLibrary, fa
     assert not list(library.folder.glob(".old-*"))
 
 
-# ------------------------------------------------------------ what does not fit
-
-
 def test_another_encoder_is_mended_by_building_again(library: CorpusLibrary, facts_file: Path, facts: Corpus) -> None:
     path = library.folder / "facts" / ix.MANIFEST
     path.write_text(json.dumps({**json.loads(path.read_text()), "encoder": "minilm"}))
@@ -345,9 +338,6 @@ def test_a_damaged_corpus_does_not_hide_the_others(library: CorpusLibrary, facts
     library.create("bad", [facts_file])
     (library.folder / "bad" / ix.MANIFEST).write_text("{")
     assert [(i.name, i.complete) for i in library.list()] == [("bad", False), ("good", True)]
-
-
-# ------------------------------------------------------------ the starter corpus
 
 
 def test_starter_is_built_on_first_use_and_again_when_its_file_changes(
@@ -386,9 +376,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_file_among_others_is_listed_like_a_bad_line(
-    library: CorpusLibrary, write: Write, facts_file: Path, name: str
-) -> None:
+def test_a_damaged_file_is_listed_like_a_bad_line(library: CorpusLibrary, write: Write, facts_file: Path, name: str) -> None:
     content = DAMAGED[name]
     last = write("last.tsv", "d1\tthe last one\tT\n")
     bad = last.with_name(name)

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,41 +83,12 @@ def test_a_folder_gives_its_passages(tmp_path: Path, limits: Limits, make: Calla
     assert read(make(tmp_path / "data"), limits) == (PASSAGES, [])
 
 
-def test_a_folder_of_repeated_names_loses_nothing(library: CorpusLibrary, tree: Tree) -> None:
-    chapters = product(("api", "guide", "deploy"), range(5), ("_index", "button", "index", "a b"))
-    names = [f"{part}/{chapter}/{name}.md" for part, chapter, name in chapters]
-    texts = {
-        name: f"---\nslug: /x\n---\nThe start of {n} here.\n# Title {n}\nWords{n} below.\n## More\nFurther{n} text.\n"
-        for n, name in enumerate(names)
-    }
-    folder = tree("docs", texts)
-    report = library.create("docs", [folder])
-    assert (report.passages, report.rejected_total, [f.passages for f in report.files]) == (120, 0, [2] * 60)
-    passages = library.open("docs").passages(0, 1000)
-    by_id = {p.id: p for p in passages}
-    assert len(by_id) == 120
-    for n, name in enumerate(names):
-        file = name.replace(" ", "-")
-        first = Passage(file, f"Title {n}", f"The start of {n} here. Words{n} below.")
-        second = Passage(f"{file}#more", f"Title {n} > More", f"Further{n} text.")
-        assert [p for p in passages if p.id.split("#")[0] == file] == [first, second]
-    tree("docs", {"api/0/also.md": "# New\nText.\n", "zebra.md": "# Last\nText.\n"})
-    library.create("docs", [folder], replace=True)
-    assert {p.id: p for p in library.open("docs").passages(0, 1000)}.items() >= by_id.items()  # the ids are stable
-
-
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, tree: Tree) -> None:
     tree("", {"a/x.md": "# A\nText", "b/x.md": "# B\nText", "b/c/y.md": "# C\nText"})
     folders, files = [tmp_path / "a", tmp_path / "b"], [tmp_path / "a" / "x.md", tmp_path / "b" / "x.md"]
     assert [f.name for f in files_of(folders)] == ["a/x.md", "c/y.md", "b/x.md"]
     assert [f.name for f in files_of([*files, files[0]])] == ["a/x.md", "b/x.md"]
     assert [f.name for f in files_of([tmp_path / "b"])] == ["c/y.md", "x.md"]
-
-
-def test_whole_numbers_that_a_data_frame_wrote_as_floats_are_ids(tmp_path: Path, limits: Limits) -> None:
-    columns = {"_id": [0.0, 1.0], "title": ["Zero", None], "text": ["a", "b"]}
-    pq.write_table(pa.table(columns), tmp_path / "corpus.parquet")
-    assert read(tmp_path / "corpus.parquet", limits) == ([Passage("0", "Zero", "a"), Passage("1", "", "b")], [])
 
 
 def test_a_saved_data_set_of_one_split_is_read_and_of_several_asks_which(tmp_path: Path, limits: Limits) -> None:
@@ -386,12 +357,6 @@ def test_files_with_and_without_ids(tmp_path: Path, numbered: Path) -> None:
     np.save(tmp_path / "w.npy", VECTORS[:30])
     with pytest.raises(InputError, match=r"w\.npy has no ids, and files before it have; give the ids of all with --ids"):
         built(tmp_path / "home", numbered, numbered_index(tmp_path, slice(30)), tmp_path / "w.npy")
-
-
-def test_passages_without_a_vector_are_named(tmp_path: Path, passages: Path) -> None:
-    (tmp_path / "ids.txt").write_text("".join(f"{i}\n" for i in IDS[1:]))
-    with pytest.raises(InputError, match=r"59 vectors for 60 passages; 1 passage without one, first 'p0'"):
-        built(tmp_path / "home", passages, npy(tmp_path, VECTORS[1:]), ids=tmp_path / "ids.txt")
 
 
 @pytest.mark.parametrize("make", [npy, flat_index])

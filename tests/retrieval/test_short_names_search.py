@@ -56,9 +56,7 @@ def test_a_damaged_or_missing_table_is_named(library: CorpusLibrary, corpus: Cor
         library.open("names").search("N64", 1)
 
 
-def test_of_a_large_corpus_only_titles_and_explanations_are_kept(
-    corpus: Corpus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_large_corpus_keeps_titles_and_explanations(corpus: Corpus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(short_names, "WHOLE_TEXTS", 3)
     short_names.build(corpus.store, len(corpus.store), tmp_path / "table")
     table = short_names.ShortNames(tmp_path / "table")

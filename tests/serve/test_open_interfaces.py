@@ -43,9 +43,6 @@ def user(text: Any) -> Any:
     return {"role": "user", "content": text}
 
 
-# --- chat completions
-
-
 def chat(client: openai.OpenAI, *messages: Any) -> ChatCompletion:
     return client.chat.completions.create(model="scripted", messages=list(messages))
 
@@ -94,17 +91,9 @@ def test_a_chat_that_cannot_be_answered_is_refused(client: openai.OpenAI, messag
     assert "messages" in refusal.value.body["message"]  # type: ignore[index]
 
 
-def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
-    with pytest.raises(openai.NotFoundError):
-        client.chat.completions.create(model="gpt-9", messages=[user(QUESTION)])
-
-
 def test_a_stream_that_fails_ends_with_its_error(client: openai.OpenAI) -> None:
     with pytest.raises(openai.APIError, match="no-such"):
         list(client.chat.completions.create(model="scripted/no-such", messages=[user(QUESTION)], stream=True))
-
-
-# --- the Model Context Protocol
 
 
 def test_tools_answer_and_search(settings: Settings) -> None:
@@ -136,9 +125,6 @@ def test_the_command_speaks_over_standard_input(settings: Settings) -> None:
             return [tool.name for tool in (await tools.list_tools()).tools]
 
     assert sorted(asyncio.run(names())) == ["ask", "search"]
-
-
-# --- spans
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from core import json_io
 from core.errors import FormatError
 from core.json_io import FieldReader
 from core.types import Annotation, QAPair, ReferenceQuestion
@@ -120,13 +118,3 @@ def _listed(names: list[str]) -> str:
     """The first three names, quoted, and the number of the others."""
     text = ", ".join(f"'{n[:60]}'" for n in names[:3])
     return f"{text} and {len(names) - 3} more" if len(names) > 3 else text
-
-
-def read_references(path: Path) -> list[ReferenceQuestion]:
-    """Raises FormatError, or InputError if the file cannot be read."""
-    return parse_references(json_io.read(path), path.name)
-
-
-def read_predictions(path: Path, ids: Collection[str]) -> dict[str, Predicted]:
-    """Raises FormatError, or InputError if the file cannot be read."""
-    return parse_predictions(json_io.read(path), ids, path.name)

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.errors import InputError
+from core import json_io
 from core.metrics import HARMONIC, SCORE_METRICS, metric
 from core.metrics.base import Example, Value, mean
 from core.metrics.grounding import harmonic
-from core.metrics.score.files import Predicted, read_predictions, read_references
+from core.metrics.score.files import Predicted, parse_predictions, parse_references
 from core.types import SCOPES, ReferenceQuestion
 
 Table = dict[str, dict[str, Value]]  # metric -> {"all": x, "multi": y}
@@ -59,14 +59,9 @@ def table(
 
 
 def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Predicted]) -> Scores:
-    """AmbigQA's metrics.  The questions' metrics are None if the predictions have no questions.
-
-    Raises InputError if a reference has no prediction.
-    """
+    """AmbigQA's metrics.  The questions' metrics are None if the predictions have no questions."""
     rows: dict[str, dict[str, Value]] = {}
     for reference in references:
-        if reference.id not in predictions:
-            raise InputError(f"there is no prediction for question '{reference.id}'; each reference needs one")
         predicted = predictions[reference.id]
         example = Example(reference.question, reference.annotations, predicted.answers, predicted.questions)
         rows[reference.id] = values_of(example, SCORE_METRICS)
@@ -76,5 +71,5 @@ def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Pre
 
 def score_files(references: Path, predictions: Path) -> Scores:
     """`score` of two files.  Raises FormatError naming file, question and field, or InputError if a file cannot be read."""
-    rows = read_references(references)
-    return score(rows, read_predictions(predictions, [row.id for row in rows]))
+    rows = parse_references(json_io.read(references), references.name)
+    return score(rows, parse_predictions(json_io.read(predictions), [row.id for row in rows], predictions.name))

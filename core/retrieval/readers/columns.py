@@ -66,33 +66,28 @@ def _check_unpacked(source: Source, metadata: Any, columns: Collection[str]) -> 
         )
 
 
-def _check_columns(name: str, schema: Any, columns: Iterable[str]) -> None:
-    """Raises FormatError for a column that is there twice, and for one whose values have parts."""
-    from pyarrow import types
-
-    for column in columns:
-        if (times := schema.names.count(column)) != 1:
-            raise FormatError(f"the column '{column[:80]}' is there {times} times; keep one", file=name)
-        if types.is_nested(kind := schema.field(column).type):
-            raise FormatError(
-                f"the column '{column[:80]}' is nested ({str(kind)[:80]}); expected a text or a number in each row", file=name
-            )
-
-
 def _damaged(source: Source, kind: str, error: Exception) -> FormatError:
     reason = " ".join(str(error).split())[:150]
     return FormatError(f"not a complete {kind} file ({reason}); copy it again", file=source.name)
 
 
 def _fields(source: Source, schema: Any) -> dict[str, str]:
-    """The columns that are read: `text`, and `id` and `title` where they are there.  Raises FormatError if no column has texts."""
+    """The columns that are read: `text`, and `id` and `title` where they are there.  Raises FormatError if no column has texts, for one that is there
+    twice, and for one whose values have parts."""
+    from pyarrow import types
+
     columns = source.columns.names_in(schema.names)
     if "text" not in columns:
         expected, existing = ", ".join(source.columns.text), ", ".join(schema.names)[:200]
         raise FormatError(
             f"no column {expected}; it has {existing}: name the one of the texts with --text-column", file=source.name
         )
-    _check_columns(source.name, schema, columns.values())
+    for column in columns.values():
+        if (times := schema.names.count(column)) != 1:
+            raise FormatError(f"the column '{column[:80]}' is there {times} times; keep one", file=source.name)
+        if types.is_nested(kind := schema.field(column).type):
+            problem = f"the column '{column[:80]}' is nested ({str(kind)[:80]}); expected a text or a number in each row"
+            raise FormatError(problem, file=source.name)
     return columns
 
 

@@ -101,15 +101,15 @@ class SystemOptions:
 
     @classmethod
     def rows(cls) -> Iterator[Row]:
-        """One for each option, those that a system shares with others last."""
+        """One for each option that `option` made, those that a system shares with others last."""
         types = typing.get_type_hints(cls)
         names = dict.fromkeys(name for each in cls.__mro__ for name in inspect.get_annotations(each))
-        for f in (cls.__dataclass_fields__[name] for name in names):
+        for f in (f for name in names if (f := cls.__dataclass_fields__[name]).metadata):
             values = tuple(v for v in typing.get_args(types[f.name]) if isinstance(v, str))
             default: Any = f.default
             ordered = (default, *(v for v in values if v != default)) if values else ()
             default_text = f.metadata.get("usual") or default
-            yield Row(f.name, ordered, default_text, f.metadata.get("meaning", ""), f.metadata.get("in_menu", False))
+            yield Row(f.name, ordered, default_text, f.metadata["meaning"], f.metadata["in_menu"])
 
     def as_dict(self) -> dict[str, Any]:
         """Every value as plain JSON: what `read` takes."""
