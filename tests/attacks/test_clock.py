@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import people
 import pytest
 from annotate_helpers import QUESTION, make_project
-from annotation_samples import Clock, do, take
-from streamlit.testing.v1 import AppTest
+from annotation_samples import Clock, take
 
 from storage.records.annotation import SignInError
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 BACK = -200  # days: a battery that is empty, a time zone that was taken for another
 
 
@@ -39,17 +35,3 @@ def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Stor
             store.people.sign_in("Mia", "wrong password")
     clock.pass_(days=BACK, hours=1)
     assert store.people.sign_in("Mia", people.PASSWORD).name == "Mia"
-
-
-def test_a_page_shows_a_day_that_is_still_to_come(open_app: Open, store: Store, clock: Clock, light: None) -> None:
-    """What was stored before the clock was set back lies in the future for every page."""
-    me = people.anyone(store)
-    do(store, make_project(store, me, questions=(QUESTION,), thresholds={"must_read": 0}), me, "Natalie Wood")
-    store.maintenance.backup()
-    store.exports.take_snapshot(store.database.path.parent / "snapshots")  # type: ignore[union-attr]
-    clock.pass_(days=BACK)
-    app = open_app("manage")
-    for page in ("annotate", "quality", "health", "evaluate", "explore", "manage"):
-        app = app.switch_page(f"pages/{page}/page.py").run()
-        assert not app.exception, page
-        assert not [e.value for e in app.error], page

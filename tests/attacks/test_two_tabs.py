@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import people
 import pytest
 from annotate_helpers import QUESTION, click, find, make_project, write
-from page_helpers import button, texts
+from page_helpers import Open, button, texts
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import NumberInput
 
@@ -17,7 +16,6 @@ from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 
 
 @pytest.fixture

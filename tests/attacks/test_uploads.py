@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -15,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as profile
 from hypothesis import strategies as some
-from page_helpers import built, button, texts
-from streamlit.testing.v1 import AppTest
+from page_helpers import Open, texts, upload
 
 from core.settings import Settings
 from pages.corpora import builds
@@ -24,7 +22,6 @@ from pages.evaluate.start_form import KINDS
 from pages.session import shared
 
 pytestmark = pytest.mark.usefixtures("light")
-Open = Callable[..., AppTest]
 STEMS = (
     "../../../evil",
     "..\\..\\evil",
@@ -64,10 +61,6 @@ def outside(home: Path) -> set[Path]:
     return {p for p in home.parent.rglob("*") if home not in p.parents and p != home}
 
 
-def start_and_store(open_app: Open) -> AppTest:
-    return open_app("evaluate").segmented_control(key="evaluate.view").set_value("Start and store").run()
-
-
 @profile(max_examples=50)
 @given(
     some.lists(some.one_of(some.sampled_from(STEMS), some.text(max_size=50)), min_size=1, max_size=5),
@@ -85,36 +78,6 @@ def test_any_name_becomes_one_that_is_safe_everywhere(stems: list[str], suffix: 
         assert name != builds.NAMES
         assert not name.startswith(".")
     assert builds.safe_names(uploaded) == originals
-
-
-def save_questions(app: AppTest, name: str, question: str) -> bytes:
-    """The content of the question file that was uploaded."""
-    body = json.dumps({"question": question, "answers": [["x"]]}).encode() + b"\n"
-    app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
-    button(app, "Save question file").click().run()
-    assert not app.exception
-    assert "1 question saved" in texts(app), name
-    return body
-
-
-@pytest.mark.parametrize("stem", ["../../../evil", "/etc/cron.d/evil", "..\\..\\evil", "", "CON"])
-def test_a_question_file_stays_in_its_folder_whatever_its_name(open_app: Open, settings: Settings, stem: str) -> None:
-    app = start_and_store(open_app)
-    around = outside(settings.home)
-    body = save_questions(app, f"{stem}.jsonl", "Who?")
-    (file,) = (settings.home / "questions").iterdir()
-    assert file.read_bytes() == body
-    assert set(file.name) <= PLAIN
-    assert outside(settings.home) == around
-
-
-def test_a_question_file_never_replaces_another_one(open_app: Open, settings: Settings) -> None:
-    """Runs and their `Resume` name the file: another one in its place would be asked under the first one's name."""
-    app = start_and_store(open_app)
-    bodies = [save_questions(app, "mine.jsonl", question) for question in ("One?", "Two?", "One?")]
-    folder = settings.home / "questions"
-    assert sorted(p.read_bytes() for p in folder.iterdir()) == sorted(set(bodies))
-    assert (folder / "mine.jsonl").read_bytes() == bodies[0]
 
 
 def flate(content: bytes) -> bytes:
@@ -182,12 +145,6 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
 }
 
 
-def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
-    app.text_input(key="corpora.name").set_value(name)
-    app.file_uploader(key="corpora.files").set_value([(n, body, "application/octet-stream") for n, body in files])
-    return built(button(app, "Upload and build").click().run())
-
-
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_content_is_passages_or_one_line_of_refusal(
     open_app: Open, settings: Settings, monkeypatch: pytest.MonkeyPatch, what: str
@@ -219,13 +176,6 @@ def test_corpus_files_stay_in_their_folder_whatever_their_names(open_app: Open, 
     assert not app.exception
     assert f"Corpus named is ready: {len(STEMS)} passages" in texts(app)
     assert outside(settings.home) == around
-
-
-def test_a_name_with_nul_stores_nothing(open_app: Open, settings: Settings) -> None:
-    """Streamlit refuses it before the app sees it."""
-    app = upload(open_app("corpora"), "named", ("evil\x00.txt", b"Some words."))
-    assert "named" not in texts(app)
-    assert not list(settings.home.rglob("*evil*"))
 
 
 def test_a_packed_question_file_keeps_both_suffixes() -> None:

@@ -20,9 +20,8 @@ from annotate_helpers import make_project, predict
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as profile
 from hypothesis import strategies as some
-from page_helpers import QUESTION
+from page_helpers import QUESTION, Open
 from storage_samples import evaluation_report
-from streamlit.testing.v1 import AppTest
 
 from benchmarks.robustness.walking import Walk
 from core.errors import InputError
@@ -32,7 +31,6 @@ from storage.store import Store
 WALKS, STEPS = 25, int(os.environ.get("ATTACK_STEPS", 8))
 SEEDS = os.environ.get("ATTACK_SEEDS", "")
 PHASES = (Phase.generate, Phase.shrink)  # `explain` would trace each line
-Open = Callable[..., AppTest]
 
 
 @pytest.fixture

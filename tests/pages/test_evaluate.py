@@ -315,15 +315,19 @@ def test_a_file_that_can_be_read_in_two_ways_is_started_with_its_layout(
 
 def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -> None:
     app = show(fine(open_app("evaluate")), "Start and store")
-    good = b'{"question": "Who?", "answers": [["x"]]}\n'
+    first, second = (b'{"question": "%s?", "answers": [["x"]]}\n' % word for word in (b"Who", b"When"))
     for name, body, words in (
-        ("a b.jsonl", good, "a_b.jsonl: 1 question saved"),
+        ("../a b.jsonl", first, "a_b.jsonl: 1 question saved"),
+        ("a b.jsonl", second, "1 question saved"),  # beside the first: runs and their `Resume` name the file
+        ("a b.jsonl", first, "a_b.jsonl: 1 question saved"),
         ("bad.jsonl", b"{}\n", "a row needs 'answers'"),
     ):
         app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
         button(app, "Save question file").click().run()
         assert words in texts(app).replace("\\", "")
-    assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
+    folder = settings.home / "questions"
+    assert sorted(p.read_bytes() for p in folder.iterdir()) == sorted((first, second))
+    assert (folder / "a_b.jsonl").read_bytes() == first
     assert not list((settings.home / "uploads").iterdir())
 
 
