@@ -13,14 +13,9 @@ from storage.store import Store
 BACK = -200  # days: a battery that is empty, a time zone that was taken for another
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
-def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, clock: Clock) -> None:
+def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody opens an item and leaves; the clock is set back.  Others get the item after the project's minutes, not after 200 days."""
-    project = make_project(store, people.anyone(store), questions=(QUESTION,), lease_minutes=30.0)
+    clock, project = Clock(monkeypatch), make_project(store, people.anyone(store), questions=(QUESTION,), lease_minutes=30.0)
     leased = take(store, project, "Ada")
     clock.pass_(days=BACK)
     assert store.queue.next_item(project.id, "Ben", "generation") is None, "the lease is not over yet"
@@ -28,7 +23,8 @@ def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, cloc
     assert take(store, project, "Ben").item == leased.item
 
 
-def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Store, clock: Clock) -> None:
+def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
     people.manager(store)
     for _ in range(5):
         with pytest.raises(SignInError):

@@ -92,13 +92,6 @@ def refused(act: Callable[[], object]) -> str:
     return said
 
 
-def test_a_restart_between_two_calls_is_not_noticed(remote: Store, away: Cluster) -> None:
-    saved = remote.predictions.save_prediction(prediction(), key="between")
-    away.restart()
-    assert remote.predictions.get_prediction(saved).prediction.question.text
-    assert remote.predictions.save_prediction(prediction(), key="between") == saved
-
-
 def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: Cluster) -> None:
     before = len(remote.predictions.recent_predictions(100))
 

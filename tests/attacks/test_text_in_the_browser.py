@@ -13,9 +13,10 @@ from typing import Any
 
 import people
 import pytest
+from annotate_helpers import make_project
 from annotation_samples import single, validate
 from serving import MARKS, WAIT, quiet, serve, until, with_corpus
-from storage_samples import evaluation_report
+from storage_samples import evaluation_report, save_report
 
 from core import types as t
 from core.settings import Settings
@@ -116,8 +117,7 @@ def furnish(settings: Settings, store: Store) -> dict[str, str]:
     saved = [store.predictions.save_prediction(prediction(system)) for system in ("scripted", "verdict", TEXT["system"])]
     for prediction_id, person in ((saved[0], me), (saved[0], other), (saved[2], me)):
         store.labels.judge(prediction_id, 0, person, "wrong", TEXT["verdict-note"])
-    second = store.projects.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
-    store.intake.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
+    second = make_project(store, me, (QUESTION,), name="second", systems=("scripted",), thresholds={"must_read": 0})
     project = store.projects.create_project(
         me,
         TEXT["project"],
@@ -158,14 +158,8 @@ def furnish(settings: Settings, store: Store) -> dict[str, str]:
         ]
         report["rows"][2] |= {"error": TEXT["run-error"]}
         report["provenance"]["tags"] = {TEXT["run-tag"]: TEXT["run-tag"]}
-        store.evaluations.save_evaluation(
-            system=TEXT["run-system"],
-            corpus="small",
-            questions=TEXT["run-file"],
-            metrics=report["scores"],
-            report=report,
-            label=f"{TEXT['run-label']}{number}",
-        )
+        run = {"system": TEXT["run-system"], "questions": TEXT["run-file"], "label": f"{TEXT['run-label']}{number}"}
+        save_report(store, report, **run)
     store.exports.take_snapshot(settings.home / "snapshots", note=TEXT["snapshot-note"])
     folder = settings.runs_dir / TEXT["run-folder"]
     folder.mkdir(parents=True)
@@ -324,6 +318,10 @@ def activity(page: Any) -> None:
     enter(page, "Action", "person added")
 
 
+def item(number: int, stage: str = "generation") -> str:
+    return f"annotate?project={{id}}&stage={stage}&item={{item{number}}}"
+
+
 Steps = Callable[[Any], None]
 # view: (address, steps, the fields that are seen there as text)
 VIEWS: dict[str, tuple[str, Steps, str]] = {
@@ -335,33 +333,13 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     "explore: interpretations": ("?prediction={grounded}", explore, "question answer title passage interpretation why"),
     "explore: a live run": ("", ask, "question"),
     "explore: a name": ("", partial(enter, label="Your name", text=TEXT["typed-name"]), "typed-name"),
-    "annotate: writing": (
-        "annotate?project={id}&stage=generation&item={item4}",
-        writing,
-        "project guideline example example-answer example-why draft",
-    ),
-    "annotate: searching": ("annotate?project={id}&stage=generation&item={item4}", searching, "title passage passage-id"),
-    "annotate: own passages": (
-        "annotate?project={id}&stage=generation&item={item1}",
-        partial(press, name="Open"),
-        "own-title own-passage",
-    ),
-    "annotate: returned": (
-        "annotate?project={id}&stage=generation&item={item2}",
-        open_all,
-        "return-reason work-answer work-question",
-    ),
+    "annotate: writing": (item(4), writing, "project guideline example example-answer example-why draft"),
+    "annotate: searching": (item(4), searching, "title passage passage-id"),
+    "annotate: own passages": (item(1), partial(press, name="Open"), "own-title own-passage"),
+    "annotate: returned": (item(2), open_all, "return-reason work-answer work-question"),
     "annotate: suggestions": ("annotate?project={second}&stage=generation", open_all, "question answer rewritten title"),
-    "annotate: validating": (
-        "annotate?project={id}&stage=validation&item={item0}",
-        open_all,
-        "question work-question validated",
-    ),
-    "annotate: judging": (
-        "annotate?project={id}&stage=judging&item={item0}",
-        open_all,
-        "question answer rewritten title passage",
-    ),
+    "annotate: validating": (item(0, "validation"), open_all, "question work-question validated"),
+    "annotate: judging": (item(0, "judging"), open_all, "question answer rewritten title passage"),
     "annotate: my items": ("annotate?project={id}&stage=generation", partial(shown, "My items"), "return-reason skip-reason"),
     "evaluate: leaderboard": ("evaluate", partial(shown, "All runs"), "run-label run-system run-file"),
     "evaluate: errors chart": ("evaluate", partial(chart_of, "Errors"), "run-label"),

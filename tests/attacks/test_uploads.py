@@ -23,35 +23,11 @@ from pages.session import shared
 
 pytestmark = pytest.mark.usefixtures("light")
 STEMS = (
-    "../../../evil",
-    "..\\..\\evil",
-    "/etc/cron.d/evil",
-    "C:\\Windows\\evil",
-    "file:///etc/passwd",
-    "evil\n\r\t",
-    "..",
-    ".",
-    "",
-    " ",
-    "-rf",
-    "~root",
-    "$(id)",
-    "`id`",
-    "%2e%2e%2fevil",
-    "CON",
-    "nul",
-    "Aux.x",
-    "COM1",
-    "x" * 300,
-    "ü" * 200,
-    "\U00020000" * 80,
-    "\u202egpj",
-    "e\u0301vil\u200b",
-    "\uff0e\uff0e\uff0fevil",
-    "<img src=x onerror=window.hacked=1>",
-    "names",  # names.json is the app's own, beside the files
-    "report",
-    ".building-small",
+    *("../../../evil", "..\\..\\evil", "/etc/cron.d/evil", "C:\\Windows\\evil", "file:///etc/passwd", "%2e%2e%2fevil"),  # paths
+    *("evil\n\r\t", "..", ".", "", " ", "-rf", "~root", "$(id)", "`id`", "<img src=x onerror=window.hacked=1>"),
+    *("CON", "nul", "Aux.x", "COM1"),  # devices of Windows
+    *("x" * 300, "ü" * 200, "\U00020000" * 80, "\u202egpj", "e\u0301vil\u200b", "\uff0e\uff0e\uff0fevil"),
+    *("names", "report", ".building-small"),  # of the app itself: names.json is beside the files
 )
 PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 DEVICES = {"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))}
@@ -119,7 +95,6 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "gzip within gzip": ("twice.tsv.gz", lambda: gzip.compress(gzip.compress(b"a" * 30_000_000))),
     "many gzip members": ("members.tsv.gz", lambda: gzip.compress(b"") * 200_000),
     "zip as text": ("zip.txt", lambda: archive("../../evil.txt", b"a" * 30_000_000)),
-    "zip as gzip": ("zip.tsv.gz", lambda: archive("../../evil.txt", b"a")),
     "deep JSON": ("deep.jsonl", lambda: b"[" * 1_000_000),
     "deep objects": ("deep.jsonl", lambda: b'{"a":' * 200_000),
     "huge number": ("number.jsonl", lambda: b'{"text": "x", "id": ' + b"9" * 100_000 + b"}"),
@@ -127,20 +102,15 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
         "nul.jsonl",
         lambda: b'{"text": "a\\u0000b"}\n{"text": "\\ud800"}\n{"id": "\\udfff", "text": "x"}\n',
     ),
-    "binary": ("binary.tsv", lambda: bytes(range(256)) * 1000),
-    "UTF-16": ("wide.txt", lambda: "words of a text".encode("utf-16")),
-    "one line without blanks": ("long.txt", lambda: b"a" * 3_000_000),
     "headings alone": ("many.md", lambda: b"# a\n" * 150_000),
     "PDF: a page of 70 MB": ("bomb.pdf", lambda: pdf(CATALOGUE, PAGES, PAGE, flate(b"(a) Tj " * 10_000_000))),
     "PDF: bomb in a bomb": ("twice.pdf", lambda: pdf(CATALOGUE, PAGES, PAGE, flate(zlib.compress(b"0" * 50_000_000)))),
-    "PDF: pages in a circle": ("circle.pdf", lambda: pdf(CATALOGUE, b"<< /Type /Pages /Kids [2 0 R] /Count 1 >>")),
     "PDF: a milliard pages": ("many.pdf", lambda: pdf(CATALOGUE, b"<< /Type /Pages /Kids [] /Count 1000000000 >>")),
     "PDF: deep array": ("deep.pdf", lambda: pdf(b"[" * 100_000)),
     "PDF: names a file": (
         "file.pdf",
         lambda: pdf(CATALOGUE, PAGES, PAGE, b"<< /Length 0 /F (/etc/passwd) /FFilter /None >>\nstream\n\nendstream"),
     ),
-    "PDF: only its head": ("head.pdf", lambda: b"%PDF-1.7"),
     "empty": ("empty.txt", lambda: b""),
 }
 

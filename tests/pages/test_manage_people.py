@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import people
 import pytest
-from annotate_helpers import fine, make_project
-from page_helpers import QUESTION, Open, button, texts
+from annotate_helpers import find, fine, make_project
+from page_helpers import Open, button, texts
 from people import PASSWORD
 from test_manage import section
 
@@ -18,12 +18,12 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     make_project(store)
     app = section(open_app("manage"), "People")
     assert "Nobody has a password" in texts(app)
-    app.text_input(key="people.first.name").set_value("Mia")
-    app.text_input(key="people.first.password").set_value("short")
+    app.text_input(key="people:first.name").set_value("Mia")
+    app.text_input(key="people:first.password").set_value("short")
     button(app, "Create the manager account").click().run()
     assert not store.people.accounts_in_use()
-    assert app.text_input(key="people.first.name").value == "Mia"  # nothing typed is lost by an error
-    app.text_input(key="people.first.password").set_value(PASSWORD)
+    assert app.text_input(key="people:first.name").value == "Mia"  # nothing typed is lost by an error
+    app.text_input(key="people:first.password").set_value(PASSWORD)
     button(app, "Create the manager account").click().run()
     fine(app)
     assert store.people.accounts_in_use()
@@ -40,14 +40,15 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     assert not visitor.exception
     assert "**Mia**" in texts(visitor)
     assert visitor.session_state["annotator"] == "Mia"
-    visitor.switch_page("pages/manage/page.py").run()
-    fine(visitor)
 
-    people.add(store, "Mia", "Ann", "annotator")
-    button(visitor, "Sign out").click().run()
-    people.sign_in(visitor, "Ann")
-    visitor.switch_page("pages/manage/page.py").run()
-    assert "manager" in visitor.error[0].value  # an annotator does not manage
-    visitor.switch_page("pages/annotate/page.py").run()
-    fine(visitor)
-    assert QUESTION in texts(visitor)
+
+@pytest.mark.parametrize("name", ["add", "new"])
+def test_a_person_may_have_any_name(open_app: Open, store: Store, name: str) -> None:
+    """Keys of the form that adds people were keys of somebody's fields."""
+    people.add(store, people.manager(store), name, "validator")
+    app = fine(open_app("manage", store.people.sign_in("Mia", PASSWORD)))
+    find(app.text_input, "people:new", "name").set_value("Ada")
+    find(app.text_input, "people:new", "password").set_value(PASSWORD)
+    fine(button(app, "Add person").click().run())
+    assert find(app.selectbox, name, "role").value == "validator"
+    assert {p.name: p.role for p in store.people.people("Mia")}["Ada"] == "annotator"

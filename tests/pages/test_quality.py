@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -95,25 +94,6 @@ def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Open, store: 
     assert app.text_input(key="quality.loop.name").value
     app.selectbox(key="quality.snapshot.number").set_value(1).run()
     assert not app.error
-
-
-def test_the_systems_table_says_how_it_is_averaged(open_app: Open, store: Store) -> None:
-    fill(store)
-    app = open_app("quality")
-    systems = next(d for d in app.dataframe if "System" in d.value)
-    columns = json.loads(systems.proto.columns)
-    assert "averaged over questions" in columns["Correct"]["help"]
-    assert columns["wrong"]["width"] >= 80
-    assert "Each question counts the same" in texts(app)
-    overall = json.loads(app.dataframe[0].proto.columns)
-    reasons = app.dataframe[0].value["Why undefined"]
-    assert overall["Why undefined"]["width"] >= 7 * max(map(len, reasons))
-
-
-def test_annotators_do_not_see_it(ann: None, open_app: Open) -> None:
-    app = open_app("quality")
-    assert "needs the role validator" in app.error[0].value
-    assert not app.dataframe
 
 
 def test_tables_of_the_page(store: Store) -> None:
