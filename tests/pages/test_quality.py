@@ -122,7 +122,7 @@ def test_the_loop_button(open_app: Open, store: Store, settings: Settings, monke
 
     monkeypatch.setattr(training_loop, "run_loop", stand_in)
     app = open_app("quality")
-    app.text_input(key="quality.loop.name").set_value("Not A Name")
+    app.text_input(key="quality.loop.name").set_value("../not a name")
     button(app, "Train and evaluate").click().run()
     assert "is not a valid name" in texts(app)
     for name, outcome in (
