@@ -37,7 +37,6 @@ SLOW = (
     "models/encoders/test_packaged",
     "models/language/test_real_server",
     "models/test_bundled",
-    "pages/explore/test_imagined_view",
     "pages/explore/test_verdict_view",
     "pages/firstvisit/test_evaluate_shipped",
     "pages/firstvisit/test_practice",

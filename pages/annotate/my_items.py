@@ -25,11 +25,6 @@ STATES: dict[TaskState, str] = {
 }
 
 
-def _open(item: str) -> None:
-    st.session_state[NEXT_ITEM] = item
-    st.session_state["annotate.view"] = "Next item"
-
-
 def draw(project: Project, stage: WorkStage, user: str) -> None:
     page_key = f"annotate.mine.page.{project.id}.{stage}.{user}"
     page = int(st.session_state.get(page_key, 1))
@@ -49,7 +44,9 @@ def _row(task: Task, user: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             extra = " :gray-badge[extra, not counted]" if task.over else ""
             st.markdown(f"{STATES[task.state]}{extra} **{escape(short(task.question, 140))}**")
-            st.button(full_label("Open", task.question), key=f"annotate.mine.{task.item}", on_click=_open, args=(task.item,))
+            opened = {NEXT_ITEM: task.item, "annotate.view": "Next item"}
+            label, key = full_label("Open", task.question), f"annotate.mine.{task.item}"
+            st.button(label, key=key, on_click=st.session_state.update, args=(opened,))
         st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted":
             _compare(task, user)

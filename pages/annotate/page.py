@@ -110,7 +110,9 @@ def _open(project: Project, stage: WorkStage, user: str) -> Work | None:
             work.project = project  # its settings may have been changed
             work.count_time()
             return work
-        _give_back(work)
+        if work.version == 0 and not work.opened_ids and work.task.state == "leased":
+            with contextlib.suppress(AmbiscopeError):  # nothing was done on it: it is open to others at once
+                store.queue.release_item(work.task.item, work.user, work.stage)
     state.close()
     if item_id:
         if task := store.queue.claim_item(item_id, user, stage):
@@ -124,13 +126,6 @@ def _open(project: Project, stage: WorkStage, user: str) -> Work | None:
             return state.begin(project, task, user)
         store.queue.release_item(task.item, user, stage)  # an annotation was sent back meanwhile: it waits again
     return None
-
-
-def _give_back(work: Work) -> None:
-    """The name, project or stage was changed: an item on which nothing was done is open to others at once."""
-    if work.version == 0 and not work.opened_ids and work.task.state == "leased":
-        with contextlib.suppress(AmbiscopeError):
-            place.store().queue.release_item(work.task.item, work.user, work.stage)
 
 
 def _question(work: Work) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.annotate import place, state
-from pages.annotate.state import Work
 from pages.session import shared
 from pages.session.actions import action
-from storage.records.annotation import Content
 from storage.shipped import beside, practice
 
 
@@ -57,8 +55,3 @@ def bar() -> None:
         with st.container(horizontal=True):
             st.button("Leave the practice project", key="annotate.practice.leave", icon=":material/logout:", on_click=leave)
             st.button("Remove it", key="annotate.practice.remove", icon=":material/delete:", on_click=remove)
-
-
-def feedback(work: Work, content: Content) -> practice.PracticeFeedback | None:
-    """The comparison of submitted work with the reference; None outside the practice project."""
-    return practice.feedback(place.store(), work.task.item, work.user, work.stage, content) if place.practising() else None

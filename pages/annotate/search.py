@@ -22,23 +22,17 @@ def look_up(work: Work, passage_id: str) -> Passage | None:
     """A passage by id: seen before, the item's own, what the systems read, or in the project's corpus."""
     if passage_id not in work.seen_passages and not work.includes_predictions:
         work.includes_predictions = True
-        work.seen_passages |= {p.id: p for p in work.item.passages or ()} | _read_by_systems(work)
+        work.seen_passages |= {p.id: p for p in work.item.passages or ()}
+        for link in work.item.predictions:
+            with suppress(AmbiscopeError):
+                prediction = place.store().predictions.get_prediction(link.prediction_id).prediction
+                work.seen_passages |= {p.passage.id: p.passage for p in prediction.passages}
     if passage_id not in work.seen_passages and work.item.passages is None:
         try:
             work.seen_passages[passage_id] = shared.engine().corpus(work.project.corpus or None).store.get(passage_id)
         except AmbiscopeError:
             return None
     return work.seen_passages.get(passage_id)
-
-
-def _read_by_systems(work: Work) -> dict[str, Passage]:
-    """Passages of the item's predictions by id, as they were read; the corpus is not opened."""
-    passages: dict[str, Passage] = {}
-    for link in work.item.predictions:
-        with suppress(AmbiscopeError):
-            prediction = place.store().predictions.get_prediction(link.prediction_id).prediction
-            passages |= {p.passage.id: p.passage for p in prediction.passages}
-    return passages
 
 
 def title(work: Work, passage_id: str) -> str:

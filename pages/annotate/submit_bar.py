@@ -8,13 +8,14 @@ from dataclasses import replace
 import streamlit as st
 
 from core.annotating.checks import Finding
-from pages.annotate import place, practising, state
+from pages.annotate import place, state
 from pages.annotate.state import Feedback, Work
 from pages.session import shared
 from pages.session.actions import ERROR, reported
 from pages.ui.keyboard import SUBMIT
 from pages.ui.markup import escape
 from storage.records.annotation import Content, SourcesChangedError, SubmissionConflictError
+from storage.shipped import practice
 
 LAST, MESSAGE, FEEDBACK = "annotate.last", "annotate.said", "annotate.feedback"
 NEXT_ITEM, USER = "annotate.wanted", "annotate.who"  # the item to open, whose session this is
@@ -40,7 +41,8 @@ def _submit(work: Work, make: Callable[[Work], Content], blocked: Callable[[], b
     submission = place.store().submissions.submit(
         work.task.item, work.user, work.stage, make(work), seconds=seconds, draft_body=body, expected_version=expected
     )
-    if (feedback := practising.feedback(work, submission.content)) is not None:
+    if place.practising():
+        feedback = practice.feedback(place.store(), work.task.item, work.user, work.stage, submission.content)
         st.session_state[FEEDBACK] = Feedback(work.task.question, submission.content, feedback)
     late = "" if submission.counted else " Others had already finished this item, so yours is kept but does not count."
     leave(work, f"Submitted.{late}")

@@ -17,10 +17,8 @@ from pages.ui.formatting import seconds
 from pages.ui.markup import escape
 
 TEST = "connections.tested"
-QUESTION, PASSAGE = (
-    "Where is the Eiffel Tower?",
-    Passage("test", "Eiffel Tower", "The Eiffel Tower is in Paris, on the Champ de Mars."),
-)
+QUESTION = "Where is the Eiffel Tower?"
+PASSAGE = Passage("test", "Eiffel Tower", "The Eiffel Tower is in Paris, on the Champ de Mars.")
 EXAMPLE = "Who directed A Star Is Born?"
 
 

@@ -8,6 +8,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +23,7 @@ from pages.jobs.background import BackgroundJob
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
 
+Progress = Callable[[int, int, str], None]
 NAMES = "names.json"  # corpus and original names of the files, beside them
 _DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -100,35 +102,31 @@ def discard_uploads(home: Path, corpus: str) -> None:
 
 def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> BackgroundJob:
     """Not started yet; its result is a BuildReport, its subject the upload.  `create`: in place of the engine's library's."""
-    name = upload.corpus
 
-    def work(job: BackgroundJob) -> BuildReport:
-        def progress(done: int, total: int, stage: str) -> None:
-            job.progress(done, total, f"{stage}: {done:,}{f' of {total:,}' if total else ''} passages")
-
+    def make(progress: Progress) -> BuildReport:
         try:
-            report = (create or engine.library.create)(name, upload.paths, progress)
+            report = (create or engine.library.create)(upload.corpus, upload.paths, progress)
         except InputError:  # these files will never make this corpus
             shutil.rmtree(upload.folder, ignore_errors=True)
             raise
-        discard_uploads(engine.settings.home, name)
+        discard_uploads(engine.settings.home, upload.corpus)
         return report
 
-    return BackgroundJob(work, name, stopped=_stopped(name), subject=upload)
+    return _job(upload.corpus, make, upload)
 
 
 def build_wikipedia(library: CorpusLibrary) -> BackgroundJob:
     """The same for Simple English Wikipedia, which is downloaded first."""
+    return _job(wikipedia.NAME, partial(wikipedia.add_wikipedia, library))
 
+
+def _job(name: str, make: Callable[[Progress], BuildReport], upload: Upload | None = None) -> BackgroundJob:
     def work(job: BackgroundJob) -> BuildReport:
         def progress(done: int, total: int, stage: str) -> None:
             unit = "MB" if stage == wikipedia.DOWNLOADING else "passages"
             job.progress(done, total, f"{stage}: {done:,}{f' of {total:,}' if total else ''} {unit}")
 
-        return wikipedia.add_wikipedia(library, progress)
+        return make(progress)
 
-    return BackgroundJob(work, wikipedia.NAME, stopped=_stopped(wikipedia.NAME))
-
-
-def _stopped(name: str) -> str:
-    return f"the build of corpus '{name}' was stopped; finished work is kept, and you can resume it"
+    stopped = f"the build of corpus '{name}' was stopped; finished work is kept, and you can resume it"
+    return BackgroundJob(work, name, stopped=stopped, subject=upload)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -30,11 +29,6 @@ def is_judged(metrics: Iterable[str]) -> bool:
     return any(m in JUDGED for m in metrics)
 
 
-def has_judged(run: StoredEvaluation) -> bool:
-    """Whether a judge decided something of this run."""
-    return any(run.mean(m) is not None for m in JUDGED)
-
-
 def prompts_of(judge: Mapping[str, Any]) -> str:
     """The versions of the judge's prompts.  `judge`: its description in a report (`core.evaluation.judges`)."""
     versions = judge.get("prompts")
@@ -54,28 +48,22 @@ def model_of(judge: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "none"
 
 
-@dataclass(frozen=True)
-class Judges:
-    """By run: the description of the judge in its report, and for the first MAX_RUNS runs the judge's agreement with people."""
-
-    descriptions: Mapping[str, Mapping[str, Any]]
-    agreement: Mapping[str, JudgeAgreement]
-
-
-def judges(runs: Sequence[StoredEvaluation]) -> Judges:
-    """Of the runs that a judge decided something of, cached for a moment.  Raises StorageError."""
-    return _judges(tuple(run.id for run in runs if has_judged(run)), source.store().store_for("see evaluations"))
+Descriptions = Mapping[str, Mapping[str, Any]]
+Agreements = Mapping[str, JudgeAgreement]
 
 
 @st.cache_data(show_spinner=False, ttl=CACHE_SECONDS)
-def _judges(ids: tuple[str, ...], _store: Store) -> Judges:
-    return Judges(judges_of(_store, ids), judge_agreement(_store, ids[:MAX_RUNS]))
+def _judges(ids: tuple[str, ...], _store: Store) -> tuple[Descriptions, Agreements]:
+    """By run: the description of the judge in its report, and for the first MAX_RUNS runs the judge's agreement with people.  Raises StorageError."""
+    return judges_of(_store, ids), judge_agreement(_store, ids[:MAX_RUNS])
 
 
-def rows(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str], judged: Judges) -> list[dict[str, Any]]:
+def rows(
+    runs: Sequence[StoredEvaluation], run_names: Mapping[str, str], descriptions: Descriptions, agreements: Agreements
+) -> list[dict[str, Any]]:
     out = []
     for run in runs:
-        judge, agreement = judged.descriptions.get(run.id), judged.agreement.get(run.id)
+        judge, agreement = descriptions.get(run.id), agreements.get(run.id)
         if judge is None:
             continue
         kappa = agreement.row.kappa if agreement is not None else Figure("", None, None, 0, NOT_CALCULATED)
@@ -96,11 +84,12 @@ def rows(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str], judged:
 
 def draw(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str]) -> None:
     """A line for each run that a judge decided something of."""
-    judged = judges(runs)
-    if not judged.descriptions:
+    judged = tuple(run.id for run in runs if any(run.mean(m) is not None for m in JUDGED))
+    descriptions, agreements = _judges(judged, source.store().store_for("see evaluations"))
+    if not descriptions:
         return
     st.markdown("**Judge of the grounded metrics, and its agreement with people**")
-    judge_rows = rows(runs, run_names, judged)
+    judge_rows = rows(runs, run_names, descriptions, agreements)
     empty = [name for name in ("95% interval", "Model") if all(row[name] in ("", "none") for row in judge_rows)]
     table(
         [{name: cell for name, cell in row.items() if name not in empty} for row in judge_rows],
@@ -110,9 +99,9 @@ def draw(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str]) -> None
         f"These metrics depend on the judge: {escape(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "
         "people (is it correct?) on the same questions, answers and passages; n counts them. Undefined is not zero: the reason is given beside it."
     )
-    if len(judged.descriptions) > MAX_RUNS:
+    if len(descriptions) > MAX_RUNS:
         st.caption(
-            f"Kappa is calculated for the first {MAX_RUNS} of {len(judged.descriptions)} judged runs. Use the filters in the sidebar to see others."
+            f"Kappa is calculated for the first {MAX_RUNS} of {len(descriptions)} judged runs. Use the filters in the sidebar to see others."
         )
-    if any(a.truncated for a in judged.agreement.values()):
+    if any(a.truncated for a in agreements.values()):
         st.caption(f"Only people's latest {MAX_LABELS:,} judgments are used.")

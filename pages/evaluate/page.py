@@ -64,17 +64,6 @@ def one_run(runs: Sequence[StoredEvaluation]) -> None:
     rows.draw_rows(run)
 
 
-def start() -> None:
-    """Raises NotAllowedError."""
-    shared.store().allow("run evaluations")
-    st.subheader("Start an evaluation")
-    start_form.form()
-    st.subheader("Run folders")
-    start_form.folders()
-    st.subheader("Upload a file")
-    start_form.upload()
-
-
 def main() -> None:
     st.header("Evaluate")
     start_form.watch()
@@ -86,7 +75,13 @@ def main() -> None:
         "View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed"
     )
     if view == "Start and store":
-        start()
+        shared.store().allow("run evaluations")
+        st.subheader("Start an evaluation")
+        start_form.form()
+        st.subheader("Run folders")
+        start_form.folders()
+        st.subheader("Upload a file")
+        start_form.upload()
     elif not runs:
         if evaluations.count_evaluations():
             st.info("No stored run matches the filters in the sidebar.")
@@ -96,7 +91,13 @@ def main() -> None:
                 icon=":material/bar_chart_off:",
             )
             if source.is_hidden():
-                st.button("Show the example runs", key="evaluate.show", on_click=source.show, icon=":material/visibility:")
+                st.button(
+                    "Show the example runs",
+                    key="evaluate.show",
+                    on_click=source.set_shown,
+                    args=(True,),
+                    icon=":material/visibility:",
+                )
     else:
         if view == "Two runs":
             compare.compare(runs)

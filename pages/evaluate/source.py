@@ -71,15 +71,10 @@ def is_hidden() -> bool:
 
 
 @action("see evaluations")
-def hide() -> None:
-    shared.set_preference(PREFERENCE, HIDDEN)
-    st.session_state[KEY] = MINE
-
-
-@action("see evaluations")
-def show() -> None:
-    shared.set_preference(PREFERENCE, "shown")
-    st.session_state[KEY] = SHIPPED
+def set_shown(is_shown: bool) -> None:
+    """Callback: whether the user sees the shipped runs."""
+    shared.set_preference(PREFERENCE, "shown" if is_shown else HIDDEN)
+    st.session_state[KEY] = SHIPPED if is_shown else MINE
 
 
 @action("run evaluations")
@@ -131,4 +126,4 @@ def describe() -> None:
         st.caption(f"Example runs included with Ambiscope (commit {archive.commit[:7]}, {extent}).", width="stretch")
         if shared.store().may("run evaluations"):
             st.button("Copy to my runs", key="evaluate.adopt", on_click=adopt, icon=":material/library_add:")
-        st.button("Hide", key="evaluate.hide", on_click=hide, icon=":material/visibility_off:")
+        st.button("Hide", key="evaluate.hide", on_click=set_shown, args=(False,), icon=":material/visibility_off:")

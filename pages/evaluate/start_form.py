@@ -215,28 +215,13 @@ def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
 
 
 def watch() -> None:
-    """Running evaluations with a button to stop each, and reports on those that ended."""
-    if jobs.running("evaluations"):
-        jobs.watch("evaluations")
-    for name, job in [(n, j) for n, j in list(jobs.jobs_of("evaluations").items()) if j.done]:
-        if not jobs.show_failure(job):
-            run, problems = job.result
-            st.success(
-                f"{escape(job.title)} is stored: {listed(run.n, 'question')} in {duration(job.seconds)}.",
-                icon=":material/check:",
-            )
-            for problem in problems:
-                st.warning(escape(problem), icon=":material/warning:")
-        with st.container(horizontal=True):
-            if job.error is not None and shared.store().may("run evaluations"):
-                st.button(
-                    full_label("Resume", job.title),
-                    key=f"evaluate.again.{name}",
-                    on_click=_resume,
-                    args=(name,),
-                    icon=":material/play_arrow:",
-                )
-            jobs.close_button("evaluations", name, job)
+    """Running evaluations, and reports on those that ended."""
+    for job in jobs.reports("evaluations", _resume):
+        run, problems = job.result
+        words = f"{escape(job.title)} is stored: {listed(run.n, 'question')} in {duration(job.seconds)}."
+        st.success(words, icon=":material/check:")
+        for problem in problems:
+            st.warning(escape(problem), icon=":material/warning:")
 
 
 @action("run evaluations")
@@ -253,10 +238,10 @@ def _resume(name: str) -> None:
 
 
 @action("run evaluations")
-def _store_folder(path: Path) -> None:
-    imported = import_run(shared.store().evaluations, path)
+def _store_folder(name: str) -> None:
+    imported = import_run(shared.store().evaluations, shared.settings().runs_dir / name)
     words = "stored" if imported.new else "already stored"
-    say(f"{path.name}: {words}, {imported.system}, {listed(imported.n, 'question')}.")
+    say(f"{name}: {words}, {imported.system}, {listed(imported.n, 'question')}.")
 
 
 def folders() -> None:
@@ -269,22 +254,11 @@ def folders() -> None:
     for state in states[:30]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{escape(state.name)}** {escape(_described(state))}")
+            label, act, icon = "Resume", _resume, ":material/play_arrow:"
             if state.finished is not None:
-                st.button(
-                    full_label("Store", state.name),
-                    key=f"evaluate.store.{state.name}",
-                    on_click=_store_folder,
-                    args=(state.path,),
-                    icon=":material/save:",
-                )
-            else:
-                st.button(
-                    full_label("Resume", state.name),
-                    key=f"evaluate.resume.{state.name}",
-                    on_click=_resume,
-                    args=(state.name,),
-                    icon=":material/play_arrow:",
-                )
+                label, act, icon = "Store", _store_folder, ":material/save:"
+            key = f"evaluate.{label.lower()}.{state.name}"
+            st.button(full_label(label, state.name), key=key, on_click=act, args=(state.name,), icon=icon)
     if len(states) > 30:
         st.caption(f"{len(states) - 30} older folders are not shown. Store one with: python -m storage import-evaluation NAME")
 

@@ -95,13 +95,9 @@ class _Fields:
                 f"Reset {listed(len(self.changed), 'changed setting')}",
                 key="explore.reset",
                 icon=":material/restart_alt:",
-                on_click=_reset,
+                on_click=st.session_state.update,
                 args=(self.changed,),
             )
-
-
-def _reset(changed: dict[str, Any]) -> None:
-    st.session_state.update(changed)
 
 
 def _top_k_key(system: str, prefix: str, bound: int) -> str:

@@ -19,17 +19,13 @@ CHANGELOG = "brand.changelog"
 SIDEBAR_WIDTH = 340  # pixels: the names of systems fit
 
 
-def _logo(dark: bool) -> str:
-    text = (Path(__file__).with_name("logo.svg")).read_text(encoding="utf-8")
-    for light, on_dark in zip(LIGHT, DARK, strict=True) if dark else ():
-        text = text.replace(light, on_dark)
-    return text
-
-
 def name(page: StreamlitPage) -> None:
     """The page's title in the browser tab, and the logo."""
     st.set_page_config(page_title=f"{page.title} · Ambiscope")
-    st.logo(_logo(st.context.theme.type == "dark"), size="large", icon_image=ICON)
+    logo = Path(__file__).with_name("logo.svg").read_text(encoding="utf-8")
+    for light, dark in zip(LIGHT, DARK, strict=True) if st.context.theme.type == "dark" else ():
+        logo = logo.replace(light, dark)
+    st.logo(logo, size="large", icon_image=ICON)
 
 
 @st.dialog("What's new", width="large")

@@ -196,15 +196,18 @@ def watch(kind: str) -> None:
         st.rerun()
 
 
-def reports(kind: str) -> Iterator[BackgroundJob]:
+def reports(kind: str, resume: Callable[[str], None] | None = None) -> Iterator[BackgroundJob]:
     """Draws the running jobs of a kind, and for those that ended the failure and a button to dismiss the report.  Yields those that
-    succeeded, for the page's own report."""
+    succeeded, for the page's own report.  `resume`: callback that gets the name of a job to go on with."""
     if running(kind):
         watch(kind)
-    for name, job in list(jobs_of(kind).items()):
-        if job.done:
-            if not show_failure(job):
-                yield job
+    for name, job in [(name, job) for name, job in list(jobs_of(kind).items()) if job.done]:
+        if not show_failure(job):
+            yield job
+        with st.container(horizontal=True):
+            if resume is not None and job.error is not None and shared.store().may(KINDS[kind].action):
+                label, key = full_label("Resume", job.title), f"{KINDS[kind].page}.again.{name}"
+                st.button(label, key=key, on_click=resume, args=(name,), icon=":material/play_arrow:")
             close_button(kind, name, job)
 
 

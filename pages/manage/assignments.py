@@ -14,7 +14,7 @@ from pages.session.actions import reported, say
 from pages.ui.markup import escape, full_label
 from pages.ui.tables import fitted, table
 from storage.records.enumerations import WorkStage
-from storage.records.projects import PersonProgress, Project
+from storage.records.projects import Project
 
 EACH, SHARED = "Each person gets all of them", "Share them out"
 MAX_NUMBERS = 5_000  # items of one assignment
@@ -41,22 +41,21 @@ def by_person(project: Project, user: str) -> None:
         )
     if rows:
         with st.expander("Progress by person", icon=":material/group:", key="manage.team.progress"):
-            cells = [_row(row) for row in rows]
+            cells = [
+                {
+                    "Person": row.person,
+                    "Stage": STAGES[row.stage],
+                    "Submitted": row.submitted,
+                    "Assigned": f"{row.assigned - row.unfinished:,} of {row.assigned:,} done" if row.assigned else "",
+                    "In progress": row.leased,
+                    "Sent back": row.returned,
+                    "Skipped": row.skipped,
+                    "Gold": row.gold,
+                    "Time (h)": round(row.seconds / 3600, 2),
+                }
+                for row in rows
+            ]
             table(cells, "Progress by person and stage", columns=fitted(cells))
-
-
-def _row(row: PersonProgress) -> dict[str, object]:
-    return {
-        "Person": row.person,
-        "Stage": STAGES[row.stage],
-        "Submitted": row.submitted,
-        "Assigned": f"{row.assigned - row.unfinished:,} of {row.assigned:,} done" if row.assigned else "",
-        "In progress": row.leased,
-        "Sent back": row.returned,
-        "Skipped": row.skipped,
-        "Gold": row.gold,
-        "Time (h)": round(row.seconds / 3600, 2),
-    }
 
 
 @reported

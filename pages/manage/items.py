@@ -169,16 +169,11 @@ def _submission(submission: Submission, stage: WorkStage, user: str) -> None:
                 )
 
 
-def predictions_of(content: JudgingWork, item: str, user: str) -> dict[str, Prediction]:
-    """By id, in the order of the project's systems."""
-    store = shared.store()
-    ids = [p.prediction_id for p in store.items.get_item(item, user).predictions]
-    ids += sorted({a.prediction_id for a in content.answers} - set(ids))
-    return {i: row.prediction for i in ids if (row := store.predictions.find_prediction(i)) is not None}
-
-
 def _judgments(submission: Submission, content: JudgingWork, user: str) -> None:
-    predictions = predictions_of(content, submission.item, user)
+    store = shared.store()
+    ids = [p.prediction_id for p in store.items.get_item(submission.item, user).predictions]  # in the order of the systems
+    ids += sorted({a.prediction_id for a in content.answers} - set(ids))
+    predictions = {i: row.prediction for i in ids if (row := store.predictions.find_prediction(i)) is not None}
     answers = sorted(content.answers, key=lambda a: a.position)
     for prediction_id, prediction in predictions.items():
         if len(predictions) > 1:

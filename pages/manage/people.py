@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -21,8 +22,8 @@ ROLES: dict[Role, str] = {
     "manager": "Manager: can do everything",
 }
 PAGE = 50
-PAGE_KEY = "people.page"
-FIRST, ADD = "people.first", "people.new"  # forms
+FIRST, ADD = "people:first", "people:new"  # forms; keys of a person begin with "people.NAME."
+PAGE_KEY = "people:page"
 
 
 @reported
@@ -136,13 +137,10 @@ def _secret(form: str, field: str = "password") -> str:
 
 def _set_password(user: str, name: str, form: str) -> None:
     """Callback.  Those who change their own stay signed in."""
-
-    def change() -> None:
-        people, password, address = shared.store().people, _secret(form), connection.address()
-        people.set_password(user, name, password, old=_secret(form, "old") or None, address=address)
-        if user == name:
-            sign_in.stay(people.sign_in(name, password, address, connection.browser()))
-
+    password, old = _secret(form), _secret(form, "old") or None
+    change: Callable[[], object] = partial(shared.store().people.set_password, user, name, password)
+    if user == name:
+        change = partial(sign_in.set_own_password, name, password, old)
     _submit(form, change, f"The password of {name} was changed.")
 
 
@@ -175,7 +173,7 @@ def _add_form(user: str) -> None:
     st.markdown("**Add a person**")
     with st.form(ADD):
         _name(ADD)
-        st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key="people.add.role")
+        st.selectbox("Role", list(ROLES), format_func=ROLES.__getitem__, key=f"{ADD}:role")
         _password("Password", ADD)
         _subject("Or sign-in provider ID (issuer and subject)", ADD)
         st.form_submit_button("Add person", on_click=_add, args=(user,))
@@ -184,7 +182,7 @@ def _add_form(user: str) -> None:
 def _add(user: str) -> None:
     """Callback."""
     name, subject = _value(f"{ADD}.name"), _value(f"{ADD}.subject") or None
-    role: Any = st.session_state.get("people.add.role")
+    role: Any = st.session_state.get(f"{ADD}:role")
     add = shared.store().people.add_person
     _submit(ADD, lambda: add(user, name, role, password=_secret(ADD) or None, subject=subject), f"{name} was added.")
 
@@ -219,10 +217,6 @@ def activity(project: Project | None, user: str) -> None:
     else:
         st.info("No activity matches.")
     with st.container(horizontal=True):
-        st.button("Newest", key="manage.log.first", on_click=_page, args=(page_key, None), disabled=before is None)
-        last = entries[-1].id if entries else None
-        st.button("Older", key="manage.log.older", on_click=_page, args=(page_key, last), disabled=len(entries) < PAGE)
-
-
-def _page(key: str, before: int | None) -> None:
-    st.session_state[key] = before
+        turn, last = st.session_state.update, entries[-1].id if entries else None
+        st.button("Newest", key="manage.log.first", on_click=turn, args=({page_key: None},), disabled=before is None)
+        st.button("Older", key="manage.log.older", on_click=turn, args=({page_key: last},), disabled=len(entries) < PAGE)

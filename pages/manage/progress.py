@@ -60,8 +60,5 @@ def _warn(project: Project, unanswered: int, items: int) -> None:
         text = f"{unanswered:,} of {items:,} questions wait for {systems}, which is answering them now."
     st.warning(text, icon=":material/hourglass_empty:")
     if st.session_state.get(SECTION) != "Suggestions":
-        st.button("Go to Suggestions", key="manage.bare.go", type="tertiary", icon=":material/arrow_forward:", on_click=_go)
-
-
-def _go() -> None:
-    st.session_state[SECTION] = "Suggestions"
+        go, section, icon = st.session_state.update, {SECTION: "Suggestions"}, ":material/arrow_forward:"
+        st.button("Go to Suggestions", key="manage.bare.go", type="tertiary", icon=icon, on_click=go, args=(section,))

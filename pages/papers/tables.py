@@ -116,19 +116,13 @@ def _start(table_id: str) -> None:
             plans.append(
                 EvaluationPlan(str(path), system=name, corpus=corpus, limit=limit, clarify=False, extra=extra, tags=tags)
             )
-    begin(paper_table, plans)
-
-
-def begin(paper_table: PublishedTable, plans: list[EvaluationPlan]) -> None:
-    """Runs the plans one after the other; a failure does not stop the others.  Raises InputError where there are none, NotAllowedError."""
     if not plans:
         raise InputError("no system of this table is ready here; the list beside the button says what each one needs")
-    shared.store().allow("run evaluations")
     engine, store, runs_dir = shared.engine(), shared.servers_store(), shared.settings().runs_dir
     stopped = "stopped; finished runs are stored, and the unfinished one can be resumed on Evaluate"
 
     def work(job: jobs.BackgroundJob) -> list[str]:
-        """Returns the errors, a line each."""
+        """Runs the plans one after the other; a failure does not stop the others.  Returns the errors, a line each."""
         problems: list[str] = []
 
         def progress(number: int, done: int, total: int) -> None:

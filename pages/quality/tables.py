@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -61,14 +60,11 @@ def number(figure: float | None, measure: str = "") -> str:
     return f"{100 * figure:.1f}" if "F1" in measure else f"{figure:.3f}"
 
 
-def figure_rows(figures: Sequence[Figure]) -> list[Row]:
-    return [
-        {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why} for f in figures
-    ]
-
-
 def overall(q: Quality) -> list[Row]:
-    return figure_rows([*q.figures, q.labels, q.question_labels, q.preferences])
+    return [
+        {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why}
+        for f in (*q.figures, q.labels, q.question_labels, q.preferences)
+    ]
 
 
 def pairs(q: Quality) -> list[Row]:

@@ -14,11 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 ICON = Path(__file__).with_name("icon.svg")
 STREAMLIT_LINK = b'<link rel="shortcut icon" href="./favicon.png" />'
-DROPPED_HEADERS = (
-    b"accept-encoding",
-    b"if-none-match",
-    b"if-modified-since",
-)  # so that the page comes in full and uncompressed
+# so that the page comes in full and uncompressed
+DROPPED_HEADERS = (b"accept-encoding", b"if-none-match", b"if-modified-since")
 
 
 def icon_link() -> bytes:

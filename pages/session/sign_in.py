@@ -132,13 +132,15 @@ def _by_subject(subject: str) -> None:
 def _change_password() -> None:
     """Callback.  Signs this tab in again; every other one of the account is signed out."""
 
-    def change() -> None:
-        name, people, address = shared.annotator(), shared.store().people, connection.address()
-        password = st.session_state.get("signin.change.password") or ""
-        people.set_password(name, name, password, old=st.session_state.get("signin.change.old") or "", address=address)
-        stay(people.sign_in(name, password, address, connection.browser()))
+    password, old = (str(st.session_state.get(f"signin.change.{field}") or "") for field in ("password", "old"))
+    submit("signin.change", lambda: set_own_password(shared.annotator(), password, old), "Your password was changed.")
 
-    submit("signin.change", change, "Your password was changed.")
+
+def set_own_password(name: str, password: str, old: str | None) -> None:
+    """Of the signed-in user, who stays signed in here.  Raises the store's errors."""
+    people, address = shared.store().people, connection.address()
+    people.set_password(name, name, password, old=old, address=address)
+    stay(people.sign_in(name, password, address, connection.browser()))
 
 
 def _signed_in(name: str) -> None:
@@ -158,12 +160,6 @@ def _signed_in(name: str) -> None:
                     st.button("Sign out everywhere", on_click=_sign_out_everywhere, key="signin.everywhere")
         if post := st.session_state.get(POST):
             cookie.show(post)
-
-
-def _name_in_address() -> str:
-    """Read after a reload, which begins a new session: the work must not go on under another name."""
-    name = st.query_params.get(ADDRESS, "").strip()
-    return name if len(name) <= NAME_CHARS and name.isprintable() else ""
 
 
 def _end_invalid_sign_in() -> None:
@@ -210,8 +206,9 @@ def gate() -> bool:
     if connection.provider() and not subject:
         _form()
         st.stop()
-    if is_new:
-        st.session_state["annotator"] = _name_in_address() or default
+    if is_new:  # also after a reload: the work must not go on under another name than that in the address
+        name = st.query_params.get(ADDRESS, "").strip()
+        st.session_state["annotator"] = name if name and len(name) <= NAME_CHARS and name.isprintable() else default
     # before the page: drawing a run takes long, and a field that is not drawn loses its value
     st.sidebar.text_input(
         "Your name", key="annotator", max_chars=NAME_CHARS, help="Your judgments and annotations are stored under this name."

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import people
 import pytest
 from annotate_helpers import QUESTION, make_project
-from annotation_samples import Clock, do, take
-from streamlit.testing.v1 import AppTest
+from annotation_samples import Clock, take
 
 from storage.records.annotation import SignInError
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 BACK = -200  # days: a battery that is empty, a time zone that was taken for another
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
-
-
-def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, clock: Clock) -> None:
+def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody opens an item and leaves; the clock is set back.  Others get the item after the project's minutes, not after 200 days."""
-    project = make_project(store, people.anyone(store), questions=(QUESTION,), lease_minutes=30.0)
+    clock, project = Clock(monkeypatch), make_project(store, people.anyone(store), questions=(QUESTION,), lease_minutes=30.0)
     leased = take(store, project, "Ada")
     clock.pass_(days=BACK)
     assert store.queue.next_item(project.id, "Ben", "generation") is None, "the lease is not over yet"
@@ -32,24 +23,11 @@ def test_a_lease_of_the_future_ends_when_its_minutes_are_over(store: Store, cloc
     assert take(store, project, "Ben").item == leased.item
 
 
-def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Store, clock: Clock) -> None:
+def test_the_wait_after_wrong_passwords_is_never_longer_than_it_says(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
     people.manager(store)
     for _ in range(5):
         with pytest.raises(SignInError):
             store.people.sign_in("Mia", "wrong password")
     clock.pass_(days=BACK, hours=1)
     assert store.people.sign_in("Mia", people.PASSWORD).name == "Mia"
-
-
-def test_a_page_shows_a_day_that_is_still_to_come(open_app: Open, store: Store, clock: Clock, light: None) -> None:
-    """What was stored before the clock was set back lies in the future for every page."""
-    me = people.anyone(store)
-    do(store, make_project(store, me, questions=(QUESTION,), thresholds={"must_read": 0}), me, "Natalie Wood")
-    store.maintenance.backup()
-    store.exports.take_snapshot(store.database.path.parent / "snapshots")  # type: ignore[union-attr]
-    clock.pass_(days=BACK)
-    app = open_app("manage")
-    for page in ("annotate", "quality", "health", "evaluate", "explore", "manage"):
-        app = app.switch_page(f"pages/{page}/page.py").run()
-        assert not app.exception, page
-        assert not [e.value for e in app.error], page

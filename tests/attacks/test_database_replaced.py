@@ -9,8 +9,8 @@ from pathlib import Path
 
 import people
 import pytest
+from page_helpers import Open
 from storage_samples import prediction
-from streamlit.testing.v1 import AppTest
 
 from core.errors import StorageError
 from core.settings import Settings
@@ -20,7 +20,6 @@ from storage.schema import engine
 from storage.schema.engine import ReplacedError
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 Event = Callable[[Path], object]
 
 
@@ -95,13 +94,6 @@ def test_what_is_put_back_is_used_again(store: Store, path: Path) -> None:
         store.predictions.recent_predictions(10)
     away.rename(path)
     assert len(store.predictions.recent_predictions(10)) == 1
-    assert store.maintenance.health().ok
-
-
-def test_a_restored_backup_is_no_other_file(store: Store, settings: Settings, tmp_path: Path) -> None:
-    people.manager(store, "Mia")
-    restore(settings.url, Path(store.maintenance.backup(tmp_path / "backup.db").file))
-    assert store.people.accounts_in_use()
     assert store.maintenance.health().ok
 
 

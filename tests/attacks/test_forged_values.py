@@ -9,7 +9,7 @@ from collections.abc import Callable
 import people
 import pytest
 from annotate_helpers import QUESTION, make_project
-from page_helpers import TIMEOUT
+from page_helpers import TIMEOUT, Open
 from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime.state.session_state import WStates
 from streamlit.testing.v1 import AppTest
@@ -17,8 +17,6 @@ from streamlit.testing.v1 import AppTest
 from pages.server import server
 from pages.session import shared
 from storage.store import Store
-
-Open = Callable[..., AppTest]
 
 
 def array(name: str, *values: object) -> Callable[[WidgetState], None]:
@@ -124,14 +122,6 @@ def test_no_page_raises(
     for name in ("pressed", "large", "text", "no date", "options", "no dates", "selection", "trigger"):
         run_without_errors(app, caplog, name)
         app = open_app(page) if len(app._tree.get_widget_states().widgets) < drawn else app
-
-
-def test_a_value_of_another_kind_is_the_default(open_app: Open, corpus: str, light: None) -> None:
-    app = open_app("explore")
-    name = app.text_input(key="annotator").value
-    for value in ("true", "options", "no JSON", "bytes", "file"):
-        app._run(forged(app, VALUES[value]))
-        assert app.text_input(key="annotator").value == name
 
 
 def test_a_whole_number_is_taken_as_a_browser_sends_it() -> None:

@@ -15,7 +15,6 @@ from streamlit.testing.v1 import AppTest
 from core.settings import ROOT, Settings
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 ISSUER = "https://issuer.example"
 
 
@@ -77,7 +76,7 @@ def test_a_known_subject_is_in_under_their_own_name(browser: Any, server: str, p
 
 
 @pytest.fixture
-def visitor(open_app: Open, store: Store, light: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+def visitor(store: Store, light: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     """visitor(claims): a session for which the provider vouched with these claims; none: with nobody."""
     by = people.manager(store, "Mia")
     people.add(store, by, "Ada", "annotator", password=None, subject=f"{ISSUER} ada-1")

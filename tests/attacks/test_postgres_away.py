@@ -14,17 +14,15 @@ import people
 import pg8000
 import pytest
 from annotate_helpers import make_project
-from page_helpers import QUESTION
+from page_helpers import QUESTION, Open
 from serving import until
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 from storage_samples import prediction
-from streamlit.testing.v1 import AppTest
 
 from core.errors import OutcomeUnknownError, StorageError
 from storage.store import Store
 
-Open = Callable[..., AppTest]
 BIN = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), None)
 pytestmark = pytest.mark.skipif(BIN is None, reason="no PostgreSQL is installed")
 SCRIPT = Path(__file__).parents[2] / ".ci" / "postgres"
@@ -94,13 +92,6 @@ def refused(act: Callable[[], object]) -> str:
     return said
 
 
-def test_a_restart_between_two_calls_is_not_noticed(remote: Store, away: Cluster) -> None:
-    saved = remote.predictions.save_prediction(prediction(), key="between")
-    away.restart()
-    assert remote.predictions.get_prediction(saved).prediction.question.text
-    assert remote.predictions.save_prediction(prediction(), key="between") == saved
-
-
 def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: Cluster) -> None:
     before = len(remote.predictions.recent_predictions(100))
 
@@ -114,18 +105,6 @@ def test_a_restart_in_the_middle_of_a_save_changes_nothing(remote: Store, away: 
     assert "half" not in remote.people.annotators()
     assert len(remote.predictions.recent_predictions(100)) == before
     remote.predictions.save_prediction(prediction(), key="afterwards")
-
-
-def test_a_server_that_is_away_is_told_in_one_line(remote: Store, away: Cluster) -> None:
-    away.stop()
-    for act in (
-        remote.people.annotators,
-        lambda: remote.predictions.save_prediction(prediction()),
-        lambda: Store(os.environ["AMBISCOPE_DATABASE_URL"]),
-    ):
-        refused(act)
-    away.start()
-    assert remote.people.annotators() is not None
 
 
 @pytest.mark.usefixtures("light")

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import people
 import pytest
+from annotate_helpers import make_project
 from annotation_samples import single, validate
 from serving import MARKS, WAIT, quiet, serve, until, with_corpus
-from storage_samples import evaluation_report
+from storage_samples import evaluation_report, save_report
 
 from core import types as t
 from core.settings import Settings
 from pages.session.shared import PAGES
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
-from storage.records.projects import Example, Project
+from storage.records.projects import Example
 from storage.store import Store
 
 pytestmark = MARKS
@@ -94,18 +95,6 @@ def prediction(system: str = "scripted", answer: str = TEXT["answer"]) -> t.Pred
     return t.Prediction(t.Question(QUESTION), info, (returned,), (clear,), (step,), (retrieved,), 1.5, events, chosen)
 
 
-@dataclass
-class House:
-    """What is stored: ids that addresses name."""
-
-    home: Path
-    prediction: str
-    grounded: str
-    project: Project
-    items: list[str]
-    second: Project
-
-
 def annotation(answer: str) -> t.Annotation:
     return t.Annotation("multiple", (t.QAPair(TEXT["work-question"], (answer,)), t.QAPair("Who else?", ("Nobody",))))
 
@@ -114,22 +103,21 @@ WORK = GenerationWork(annotation(TEXT["work-answer"]), note=TEXT["work-note"])
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """A home in which every field of every table that shows holds its attack."""
-    home = tmp_path_factory.mktemp("house") / "home"
+def installation(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A home in which every field of every table that shows holds its attack; the ids that addresses name."""
+    home = tmp_path_factory.mktemp("attacked") / "home"
     rows = [(TEXT["passage-id"], TEXT["title"], TEXT["passage"]), ("p2", "Plain", "Words of a plain text.")]
     settings = with_corpus(home, "small", rows)
     with Store(settings.url) as store:
-        return furnish(settings, store)
+        return home, furnish(settings, store)
 
 
-def furnish(settings: Settings, store: Store) -> House:
+def furnish(settings: Settings, store: Store) -> dict[str, str]:
     me, other = people.anyone(store, "me"), people.anyone(store, TEXT["annotator"])
     saved = [store.predictions.save_prediction(prediction(system)) for system in ("scripted", "verdict", TEXT["system"])]
     for prediction_id, person in ((saved[0], me), (saved[0], other), (saved[2], me)):
         store.labels.judge(prediction_id, 0, person, "wrong", TEXT["verdict-note"])
-    second = store.projects.create_project(me, "second", corpus="small", systems=("scripted",), thresholds={"must_read": 0})
-    store.intake.add_items(me, second.id, [t.ReferenceQuestion("", QUESTION, ())])
+    second = make_project(store, me, (QUESTION,), name="second", systems=("scripted",), thresholds={"must_read": 0})
     project = store.projects.create_project(
         me,
         TEXT["project"],
@@ -170,25 +158,20 @@ def furnish(settings: Settings, store: Store) -> House:
         ]
         report["rows"][2] |= {"error": TEXT["run-error"]}
         report["provenance"]["tags"] = {TEXT["run-tag"]: TEXT["run-tag"]}
-        store.evaluations.save_evaluation(
-            system=TEXT["run-system"],
-            corpus="small",
-            questions=TEXT["run-file"],
-            metrics=report["scores"],
-            report=report,
-            label=f"{TEXT['run-label']}{number}",
-        )
+        run = {"system": TEXT["run-system"], "questions": TEXT["run-file"], "label": f"{TEXT['run-label']}{number}"}
+        save_report(store, report, **run)
     store.exports.take_snapshot(settings.home / "snapshots", note=TEXT["snapshot-note"])
     folder = settings.runs_dir / TEXT["run-folder"]
     folder.mkdir(parents=True)
     for name in ("run.json", "about.json", "rows.jsonl"):
         (folder / name).write_text("{}\n")
-    return House(settings.home, saved[0], saved[1], project, items, second)
+    ids = {"prediction": saved[0], "grounded": saved[1], "id": project.id, "second": second.id}
+    return ids | {f"item{n}": item for n, item in enumerate(items)}
 
 
 @pytest.fixture(scope="module")
-def server(house: House) -> Iterator[str]:
-    with serve(house.home, "small") as address:
+def server(installation: tuple[Path, dict[str, str]]) -> Iterator[str]:
+    with serve(installation[0], "small") as address:
         yield address
 
 
@@ -257,44 +240,33 @@ def stands(text: str, seen: str) -> bool:
     return flat in seen or any(flat[:n] + "…" in seen for n in range(45, len(flat)))
 
 
-def explore(page: Any, house: House) -> None:
+def explore(page: Any) -> None:
     page.get_by_role("button", name="Download").wait_for()
     quiet(page)
     open_all(page)
 
 
-def ask(page: Any, house: House) -> None:
+def ask(page: Any) -> None:
     enter(page, "Question", QUESTION)
-    explore(page, house)
+    explore(page)
 
 
-def writing(page: Any, house: House) -> None:
+def writing(page: Any) -> None:
     press(page, "Several answers")
     enter(page, "Question 1", TEXT["draft"])
     open_all(page)
 
 
-def own_passages(page: Any, house: House) -> None:
-    press(page, "Open")
-
-
-def searching(page: Any, house: House) -> None:
+def searching(page: Any) -> None:
     enter(page, "Search the passages", "played plain words")
     page.locator("[class*=st-key-work]", has_text="title <img").get_by_role("button", name="Open").last.click()
     page.get_by_role("button", name="Back to the search results").wait_for()
     quiet(page)
 
 
-def nothing(page: Any, house: House) -> None:
-    open_all(page)
-
-
-def chart_of(name: str) -> Callable[[Any, House], None]:
-    def go(page: Any, house: House) -> None:
-        view(page, "All runs")
-        enter(page, "Chart", name)
-
-    return go
+def chart_of(name: str, page: Any) -> None:
+    view(page, "All runs")
+    enter(page, "Chart", name)
 
 
 def view(page: Any, name: str) -> None:
@@ -302,30 +274,23 @@ def view(page: Any, name: str) -> None:
     quiet(page)
 
 
-def shown(name: str) -> Callable[[Any, House], None]:
-    def go(page: Any, house: House) -> None:
-        view(page, name)
-        open_all(page)
-
-    return go
+def shown(name: str, page: Any) -> None:
+    view(page, name)
+    open_all(page)
 
 
-def row_of(question: str) -> Callable[[Any, House], None]:
-    def go(page: Any, house: House) -> None:
-        view(page, "One run")
-        open_all(page)
-        enter(page, "Show a question", question)
-
-    return go
+def row_of(question: str, page: Any) -> None:
+    shown("One run", page)
+    enter(page, "Show a question", question)
 
 
-def search_corpus(page: Any, house: House) -> None:
+def search_corpus(page: Any) -> None:
     view(page, "Search")
     enter(page, "Search the passages", "played plain words")
     open_all(page)
 
 
-def upload(page: Any, house: House) -> None:
+def upload(page: Any) -> None:
     """A file whose name is an attack, with a line that is left out, so that the report names it."""
     page.get_by_label("Corpus name").fill("by-hand")
     file = {"name": TEXT["source-file"], "mimeType": "text/plain", "buffer": b"x1\tSome words\tTitle\nbroken\n"}
@@ -337,30 +302,27 @@ def upload(page: Any, house: House) -> None:
     quiet(page)
 
 
-def items_of(stage: str) -> Callable[[Any, House], None]:
-    def go(page: Any, house: House) -> None:
-        page.get_by_role("radio", name=stage, exact=True).click()
-        quiet(page)
-        # a row of a table is chosen in its canvas: at its left edge
-        box = page.locator("[data-testid=stDataFrame]").last.bounding_box()
-        page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
-        page.get_by_text("Open as an annotator").wait_for()
-        quiet(page)
-
-    return go
+def items_of(stage: str, page: Any) -> None:
+    page.get_by_role("radio", name=stage, exact=True).click()
+    quiet(page)
+    # a row of a table is chosen in its canvas: at its left edge
+    box = page.locator("[data-testid=stDataFrame]").last.bounding_box()
+    page.mouse.click(box["x"] + 15, box["y"] + 35 + 17)
+    page.get_by_text("Open as an annotator").wait_for()
+    quiet(page)
 
 
-def activity(page: Any, house: House) -> None:
+def activity(page: Any) -> None:
     view(page, "Activity")
     view(page, "All projects")
     enter(page, "Action", "person added")
 
 
-def typed_name(page: Any, house: House) -> None:
-    enter(page, "Your name", TEXT["typed-name"])
+def item(number: int, stage: str = "generation") -> str:
+    return f"annotate?project={{id}}&stage={stage}&item={{item{number}}}"
 
 
-Steps = Callable[[Any, House], None]
+Steps = Callable[[Any], None]
 # view: (address, steps, the fields that are seen there as text)
 VIEWS: dict[str, tuple[str, Steps, str]] = {
     "explore: a prediction": (
@@ -370,57 +332,45 @@ VIEWS: dict[str, tuple[str, Steps, str]] = {
     ),
     "explore: interpretations": ("?prediction={grounded}", explore, "question answer title passage interpretation why"),
     "explore: a live run": ("", ask, "question"),
-    "explore: a name": ("", typed_name, "typed-name"),
-    "annotate: writing": (
-        "annotate?project={id}&stage=generation&item={item4}",
-        writing,
-        "project guideline example example-answer example-why draft",
-    ),
-    "annotate: searching": ("annotate?project={id}&stage=generation&item={item4}", searching, "title passage passage-id"),
-    "annotate: own passages": ("annotate?project={id}&stage=generation&item={item1}", own_passages, "own-title own-passage"),
-    "annotate: returned": (
-        "annotate?project={id}&stage=generation&item={item2}",
-        nothing,
-        "return-reason work-answer work-question",
-    ),
-    "annotate: suggestions": ("annotate?project={second}&stage=generation", nothing, "question answer rewritten title"),
-    "annotate: validating": (
-        "annotate?project={id}&stage=validation&item={item0}",
-        nothing,
-        "question work-question validated",
-    ),
-    "annotate: judging": (
-        "annotate?project={id}&stage=judging&item={item0}",
-        nothing,
-        "question answer rewritten title passage",
-    ),
-    "annotate: my items": ("annotate?project={id}&stage=generation", shown("My items"), "return-reason skip-reason"),
-    "evaluate: leaderboard": ("evaluate", shown("All runs"), "run-label run-system run-file"),
-    "evaluate: errors chart": ("evaluate", chart_of("Errors"), "run-label"),
-    "evaluate: two runs": ("evaluate", shown("Two runs"), "run-label run-question"),
+    "explore: a name": ("", partial(enter, label="Your name", text=TEXT["typed-name"]), "typed-name"),
+    "annotate: writing": (item(4), writing, "project guideline example example-answer example-why draft"),
+    "annotate: searching": (item(4), searching, "title passage passage-id"),
+    "annotate: own passages": (item(1), partial(press, name="Open"), "own-title own-passage"),
+    "annotate: returned": (item(2), open_all, "return-reason work-answer work-question"),
+    "annotate: suggestions": ("annotate?project={second}&stage=generation", open_all, "question answer rewritten title"),
+    "annotate: validating": (item(0, "validation"), open_all, "question work-question validated"),
+    "annotate: judging": (item(0, "judging"), open_all, "question answer rewritten title passage"),
+    "annotate: my items": ("annotate?project={id}&stage=generation", partial(shown, "My items"), "return-reason skip-reason"),
+    "evaluate: leaderboard": ("evaluate", partial(shown, "All runs"), "run-label run-system run-file"),
+    "evaluate: errors chart": ("evaluate", partial(chart_of, "Errors"), "run-label"),
+    "evaluate: two runs": ("evaluate", partial(shown, "Two runs"), "run-label run-question"),
     "evaluate: one run": (
         "evaluate",
-        row_of(TEXT["run-question"][:12]),
+        partial(row_of, TEXT["run-question"][:12]),
         "run-label run-file run-question run-answer run-reference run-tag",
     ),
-    "evaluate: a failed question": ("evaluate", row_of("Question 2"), "run-error"),
-    "evaluate: start": ("evaluate", shown("Start and store"), "run-folder"),
-    "connections: both": ("connections", nothing, ""),
-    "corpora: passages": ("corpora", nothing, "title passage passage-id"),
+    "evaluate: a failed question": ("evaluate", partial(row_of, "Question 2"), "run-error"),
+    "evaluate: start": ("evaluate", partial(shown, "Start and store"), "run-folder"),
+    "connections: both": ("connections", open_all, ""),
+    "corpora: passages": ("corpora", open_all, "title passage passage-id"),
     "corpora: search": ("corpora", search_corpus, "title passage passage-id"),
     "corpora: upload": ("corpora", upload, "source-file"),
-    "manage: items written": ("manage", items_of("Writing"), "project question work-answer work-question work-note annotator"),
-    "manage: items judged": ("manage", items_of("Judging"), "question answer rewritten judge-note missing work-note"),
-    "manage: guidelines": ("manage", shown("Guidelines"), "guideline example example-answer example-why"),
-    "manage: suggestions": ("manage", shown("Suggestions"), "project"),
-    "manage: settings": ("manage", shown("Settings"), "project"),
-    "manage: people": ("manage", shown("People"), "log-name annotator"),
+    "manage: items written": (
+        "manage",
+        partial(items_of, "Writing"),
+        "project question work-answer work-question work-note annotator",
+    ),
+    "manage: items judged": ("manage", partial(items_of, "Judging"), "question answer rewritten judge-note missing work-note"),
+    "manage: guidelines": ("manage", partial(shown, "Guidelines"), "guideline example example-answer example-why"),
+    "manage: suggestions": ("manage", partial(shown, "Suggestions"), "project"),
+    "manage: settings": ("manage", partial(shown, "Settings"), "project"),
+    "manage: people": ("manage", partial(shown, "People"), "log-name annotator"),
     "manage: activity": ("manage", activity, "log-name"),
-    "quality: systems": ("quality", shown("Systems and judges"), "system"),
-    "quality: snapshots": ("quality", nothing, "snapshot-note"),
-    "papers": ("papers", nothing, ""),
-    "jobs": ("jobs", nothing, ""),
-    "health": ("health", nothing, ""),
+    "quality: systems": ("quality", partial(shown, "Systems and judges"), "system"),
+    "quality: snapshots": ("quality", open_all, "snapshot-note"),
+    "papers": ("papers", open_all, ""),
+    "jobs": ("jobs", open_all, ""),
+    "health": ("health", open_all, ""),
 }
 AS_MARKDOWN = {"guideline"}  # a manager's text is drawn as Markdown, without HTML, links to scripts or remote pictures
 
@@ -436,33 +386,27 @@ VISITS = {address: [name for name in VIEWS if VIEWS[name][0] == address] for add
 
 
 @pytest.mark.parametrize("address", VISITS, ids=lambda address: VISITS[address][0])
-def test_text_is_seen_as_itself(page: Any, server: str, house: House, address: str) -> None:
-    elsewhere: list[str] = []
+def test_text_is_seen_as_itself(page: Any, server: str, installation: tuple[Path, dict[str, str]], address: str) -> None:
+    requested: list[str] = []
     trouble: list[str] = []
-
-    def sent(request: Any) -> None:
-        if not request.url.startswith((server, "data:", "blob:", server.replace("http", "ws"))):
-            elsewhere.append(request.url)
 
     def dialog(box: Any) -> None:
         trouble.append(box.message)
         box.dismiss()
 
-    page.on("request", sent)
+    page.on("request", lambda request: requested.append(request.url))
     page.on("dialog", dialog)
-    values = {f"item{n}": item for n, item in enumerate(house.items)}
-    ids = {"prediction": house.prediction, "grounded": house.grounded, "id": house.project.id, "second": house.second.id}
-    page.goto(server + address.format(**ids, **values))
+    page.goto(server + address.format(**installation[1]))
     page.get_by_test_id("stMain").locator("h2, h3").first.wait_for()
     quiet(page)
     for name in VISITS[address]:
         _, steps, fields = VIEWS[name]
-        steps(page, house)
+        steps(page)
         is_seen(page, name, fields.split())
         assert page.evaluate("window.hacked") is None, name
         assert not trouble, name
         assert harmless(page) == [], name
-    assert [u for u in elsewhere if "attack.invalid" in u] == []
+    assert [url for url in requested if "attack.invalid" in url] == []
 
 
 def is_seen(page: Any, name: str, fields: list[str]) -> None:

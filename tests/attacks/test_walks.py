@@ -10,7 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from unittest.mock import Mock
 
 import people
 import pytest
@@ -20,9 +20,8 @@ from annotate_helpers import make_project, predict
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as profile
 from hypothesis import strategies as some
-from page_helpers import QUESTION
-from storage_samples import evaluation_report
-from streamlit.testing.v1 import AppTest
+from page_helpers import QUESTION, Open
+from storage_samples import evaluation_report, save_report
 
 from benchmarks.robustness.walking import Walk
 from core.errors import InputError
@@ -32,7 +31,6 @@ from storage.store import Store
 WALKS, STEPS = 25, int(os.environ.get("ATTACK_STEPS", 8))
 SEEDS = os.environ.get("ATTACK_SEEDS", "")
 PHASES = (Phase.generate, Phase.shrink)  # `explain` would trace each line
-Open = Callable[..., AppTest]
 
 
 @pytest.fixture
@@ -44,17 +42,12 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
     make_project(store, by, name="writing", stages=("generation", "validation"), systems=["scripted"])
     make_project(store, by, name="judging", stages=("judging",), systems=["scripted", "other"], thresholds={"must_read": 0})
     for label in ("first", "second"):
-        report = evaluation_report()
-        store.evaluations.save_evaluation(
-            system="scripted", corpus="small", questions="dev", metrics=report["scores"], report=report, label=label
-        )
+        save_report(store, evaluation_report(), label=label)
     store.close()
 
     streamlit.config.set_option("client.showErrorDetails", "full")  # what a walk tells when it fails
 
-    def no_training(*arguments: Any, **options: Any) -> Any:
-        raise InputError("no walk trains a model")
-
+    no_training = Mock(side_effect=InputError("no walk trains a model"))
     monkeypatch.setattr("pages.quality.training_loop.run_loop", no_training)
     return settings
 

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from annotate_helpers import make_project
 from annotation_samples import do, single
 from serving import MARKS, WAIT, quiet, serve, with_corpus
-from storage_samples import evaluation_report, prediction
+from storage_samples import evaluation_report, prediction, save_report
 
 from core import types as t
 from storage.records.projects import Example
@@ -52,27 +53,15 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         ]
         for position, name in enumerate(("Ada", "Bob")):
             store.labels.judge(ids[0], position, name, "correct", "see the cast list")
-        example = Example(True, ASKED, single(), "one")
-        project = store.projects.create_project(
-            "me",
-            "Project with underscores_and *stars*",
-            corpus="small",
-            stages=STAGES,
-            systems=["scripted"],
-            annotators_per_item=2,
-            thresholds={"must_read": 0},
-            guidelines="**Writing answers.** *Read* first.",
-            examples=[example, example],
-        )
-        store.intake.add_items("me", project.id, [t.ReferenceQuestion("", q, ()) for q in (ASKED, "Who is Ada?")])
+        work = {"stages": STAGES, "systems": ["scripted"], "annotators_per_item": 2, "thresholds": {"must_read": 0}}
+        advice = {"guidelines": "**Writing answers.** *Read* first.", "examples": 2 * [Example(True, ASKED, single(), "one")]}
+        name = "Project with underscores_and *stars*"
+        project = make_project(store, "me", (ASKED, "Who is Ada?"), name=name, **work, **advice)
         store.intake.link_predictions("me", project.id)
         do(store, project, "Ada", "Natalie Wood", "Rita Moreno")
         do(store, project, "Bob", "Natalie Wood", "Ada", "Rita Moreno")
         for label, values in (("first", (1.0, 0.5, None, 0.0)), ("second", (0.5, 0.5, 1.0, 0.0))):
-            report = evaluation_report(values)
-            store.evaluations.save_evaluation(
-                system="scripted", corpus="small", questions="dev", metrics=report["scores"], report=report, label=label
-            )
+            save_report(store, evaluation_report(values), label=label)
     with serve(home, "small") as address:
         yield {"address": address, "project": project.id, "one": ids[0], "other": ids[1]}
 

@@ -1,4 +1,4 @@
-"""The annotate page in a real Chromium: everything by keyboard, also faster than the page can follow; drafts after closing the tab."""
+"""The annotate page in a real Chromium: keys faster than the page can follow; drafts after closing the tab."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = MARKS
-ANSWERS = ("Natalie Wood", "Rachel Zegler")
+
+
 WORDS = " ".join(["The musical was played again and again in many towns."] * 8)
 PEOPLE = tuple(f"Person {n}" for n in range(1, 7))
 LONG = [(f"p{n}", f"Title {n}", f"{name} played Maria. {WORDS} {name} won with it.") for n, name in enumerate(PEOPLE, 1)]
@@ -66,70 +67,6 @@ def person(browser: Any, server: str) -> Iterator[Any]:
         yield open_it
 
 
-def press(page: Any, keys: str) -> None:
-    page.keyboard.press(keys)
-    quiet(page)
-
-
-def submit_the_last(page: Any) -> None:
-    page.keyboard.press("Control+Enter")
-    page.get_by_text("There is nothing left for you").wait_for()
-
-
-def tab_to(page: Any, label: str) -> None:
-    """Moves the focus with the Tab key alone to the field with this label."""
-    for _ in range(120):
-        if page.evaluate("document.activeElement.getAttribute('aria-label')") == label:
-            return
-        page.keyboard.press("Tab")
-    raise AssertionError(f"no field '{label}' can be reached with Tab")
-
-
-def test_all_three_stages_by_keyboard(person: Any, store: Store) -> None:
-    store.predictions.save_prediction(predict(QUESTION, ANSWERS))
-    stages = ("generation", "validation", "judging")
-    project = make_project(store, name="keyboard", questions=(QUESTION,), stages=stages, systems=("scripted",))
-    page = person("me", project)
-    press(page, "e")  # reads the evidence of the first suggestion
-    page.get_by_role("button", name="the passage for Natalie Wood").wait_for(state="hidden")  # it is shown whole
-    for left in (1, 0):
-        press(page, "a")
-        page.get_by_text(f"{left} of 2 left").wait_for()
-    answer = page.get_by_label("Answer 2", exact=True)
-    answer.wait_for()
-    tab_to(page, "Answer 2")
-    page.keyboard.press("End")
-    page.keyboard.type(" | Rachel 1a3ux")  # letters and digits of shortcuts, in a field
-    page.get_by_text("accepted, then edited").wait_for()
-    assert answer.input_value() == "Rachel Zegler | Rachel 1a3ux"
-    submit_the_last(page)
-    (written,) = store.submissions.submissions(project.id, "me", stage="generation")
-    assert [p.answers for p in written.content.annotation.pairs] == [("Natalie Wood",), ("Rachel Zegler", "Rachel 1a3ux")]  # type: ignore[union-attr]
-    assert [u.action for u in written.content.suggestions] == ["accepted", "edited"]  # type: ignore[union-attr]
-    assert written.log.viewed_passage_ids == ("p1",)
-
-    page = person("me", project, "validation")
-    second = page.get_by_role("button", name="Answer 2").first
-    press(page, "1")
-    press(page, "2")
-    page.locator("button:not([disabled])", has_text="Combine").wait_for()
-    press(page, "m")
-    second.wait_for(state="hidden")
-    press(page, "u")
-    second.wait_for()
-    submit_the_last(page)
-    (final,) = store.submissions.submissions(project.id, "me", stage="validation")
-    assert len(final.content.annotation.pairs) == 2  # type: ignore[union-attr]
-
-    page = person("me", project, "judging")
-    for key, judged in (("1", 0), ("7", 1), ("2", 1), ("8", 2)):
-        press(page, key)
-        page.get_by_text(f"{judged} of 2 answers judged").wait_for()
-    submit_the_last(page)
-    (judgment,) = store.submissions.submissions(project.id, "me", stage="judging")
-    assert {(a.verdict, a.question) for a in judgment.content.answers} == {("correct", "fits"), ("wrong", "ambiguous_still")}  # type: ignore[union-attr]
-
-
 def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: Any, store: Store) -> None:
     project = make_project(store, name="drafts", questions=(QUESTION,))
     page = person("Dora", project)
@@ -138,18 +75,18 @@ def test_a_draft_is_saved_while_typing_and_there_after_closing_the_tab(person: A
     field.wait_for()
     quiet(page)
     field.click()
-    page.keyboard.type("Natalie W", delay=30)
+    page.keyboard.type("Natalie 1a3ux", delay=30)  # letters and digits of shortcuts
     item = store.items.items(project.id, "me", stage="generation")[0].id
 
     def saved() -> bool:
         draft = store.drafts.find_draft(item, "Dora", "generation")
-        return draft is not None and draft.body["form"]["pairs"][0]["answers"] == "Natalie W"
+        return draft is not None and draft.body["form"]["pairs"][0]["answers"] == "Natalie 1a3ux"
 
     until(saved)  # never left the field: typing alone saves
     page.close()
     field = person("Dora", project).get_by_label("Answer", exact=True)
     field.wait_for()
-    assert field.input_value() == "Natalie W"
+    assert field.input_value() == "Natalie 1a3ux"
 
 
 def test_fast_verdicts_reach_the_answers_in_turn_and_the_next_question_is_seen(person: Any, store: Store) -> None:

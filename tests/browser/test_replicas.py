@@ -14,7 +14,6 @@ from serving import MARKS, WAIT, serve, with_corpus
 
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-from storage.store import Store
 
 POSTGRES = os.environ.get("TEST_POSTGRES_URL", "")
 pytestmark = [*MARKS, pytest.mark.skipif(not POSTGRES, reason="TEST_POSTGRES_URL names no server")]
@@ -96,15 +95,3 @@ def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: st
         page.get_by_test_id("stMain").get_by_text("Rachel Zegler").first.wait_for()
         page.goto(f"{address}corpora")
         page.locator("td", has_text="fresh").first.wait_for(state="attached")  # drawn on a canvas
-
-
-def test_people_who_save_through_both_at_once_lose_nothing(replicas: list[str], url: str, browser: Any) -> None:
-    """Every question that was asked is stored, once."""
-    pages = opened(browser, replicas * 2)
-    for number, page in enumerate(pages):
-        begin(page, f"Who danced in hall {number}?")
-    for page in pages:
-        done(page)
-    with Store(url) as store:
-        questions = [p.question for p in store.predictions.recent_predictions(limit=100) if "danced" in p.question]
-    assert sorted(questions) == [f"Who danced in hall {n}?" for n in range(4)]

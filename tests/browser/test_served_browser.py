@@ -13,7 +13,7 @@ import people
 import pytest
 from annotate_helpers import make_project
 from serving import MARKS, WAIT, free_port, quiet, serve, until, with_corpus
-from storage_samples import evaluation_report
+from storage_samples import evaluation_report, save_report
 from strangers import proxy
 
 from core.retrieval.library import CorpusLibrary
@@ -54,10 +54,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 def store(settings: Settings) -> Iterator[Store]:
     with Store(settings.url) as opened:
         for system, f1 in (("fid", 0.5), ("jpr", 0.6)):
-            report = evaluation_report((f1, f1, f1), system={"name": system})
-            opened.evaluations.save_evaluation(
-                system=system, corpus="small", questions="dev.json", metrics=report["scores"], report=report
-            )
+            save_report(opened, evaluation_report((f1, f1, f1), system={"name": system}), system=system)
         yield opened
 
 

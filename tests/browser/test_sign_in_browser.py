@@ -1,4 +1,4 @@
-"""Signing in in a browser: what lasts (a reload, a second tab, a restart of the server), what ends it, and what stays of the words in a tab."""
+"""Signing in in a browser: what lasts (a reload, a second tab, a restart of the server), and what ends it."""
 
 from __future__ import annotations
 
@@ -111,20 +111,3 @@ def test_a_sign_in_lasts_until_it_is_ended(settings: Settings, store: Store, bro
         assert "sign in again" in first.is_out()
         second.reload()
         second.is_in("Ada")
-
-
-def test_words_wait_for_the_person_whose_account_was_deactivated(settings: Settings, store: Store, context: Any) -> None:
-    with serve(settings.home, "small") as address:
-        tab = Tab(context, address)
-        for back in ("Mia", "Ada"):
-            tab.sign_in("Ada")
-            store.people.set_active("Mia", "Ada", False)
-            box = tab.page.get_by_label("Question", exact=True)
-            box.fill("Who played Maria?")
-            box.press("Enter")
-            assert "deactivated" in tab.is_out()
-            store.people.set_active("Mia", "Ada", True)
-            tab.sign_in(back)
-            assert box.input_value() == ("Who played Maria?" if back == "Ada" else "")
-            tab.press("Sign out")
-            tab.is_out()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from annotation_samples import hash_quickly
 from page_helpers import ANSWERS, QUESTION, ROWS, TIMEOUT, tsv
 from streamlit.runtime.context import ContextProxy
 from streamlit.runtime.pages_manager import PagesManager
@@ -19,17 +20,22 @@ from core.engine import Engine
 from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
 from core.systems import scripted
+from pages.session import shared
+from storage.access.visitors import Visitor
 from storage.schema import engine
 from storage.store import Store
 
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No cached engine or store of another test, settings of this one, no waiting for the disk, no model warmed up."""
+    """No cached engine or store of another test, settings of this one, no waiting for the disk or a password, no model warmed up."""
     values = {"SYSTEM": "scripted", "ENCODER": "hashing", "CORPUS": "small", "DEVICE": "cpu", "HOME": str(tmp_path / "home")}
     for name, value in values.items():
         monkeypatch.setenv(f"AMBISCOPE_{name}", value)
     monkeypatch.setattr(engine, "SYNCHRONOUS", "OFF")
+    hash_quickly(monkeypatch)
+    # AppTest reads the metadata of all installed packages for each app, looking for components
+    monkeypatch.setattr("streamlit.components.v2.manifest_scanner.scan_component_manifests", list)
     monkeypatch.setattr(ContextProxy, "cookies", property(lambda self: {}))  # AppTest's are a mock
     monkeypatch.setattr("pages.session.shared.warm", lambda: threading.current_thread())
     build = scripted.build
@@ -65,12 +71,14 @@ def corpus(settings: Settings, tmp_path: Path) -> str:
 
 @pytest.fixture
 def open_app() -> Callable[..., AppTest]:
-    """open_app(page="explore", **query): the app as a browser tab that was just opened."""
+    """open_app(page="explore", visitor=None, **query): the app as a browser tab that was just opened, in which this visitor has signed in."""
 
-    def open_it(page: str = "explore", **query: str) -> AppTest:
+    def open_it(page: str = "explore", visitor: Visitor | None = None, **query: str) -> AppTest:
         app = AppTest.from_file(str(ROOT / "streamlit_app.py"), default_timeout=TIMEOUT)
         for name, value in query.items():
             app.query_params[name] = value
+        if visitor is not None:
+            app.session_state[shared.VISITOR], app.session_state[shared.MADE_IN] = visitor, ("", "")
         app.run()
         return app if page == "explore" else app.switch_page(f"pages/{page}/page.py").run()
 
@@ -92,9 +100,9 @@ def store(settings: Settings) -> Iterator[Store]:
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     """An engine without the libraries that only models need."""
-    shared = Engine(settings)
+    light_engine = Engine(settings)
     for name in ("engine", "light_engine"):
-        monkeypatch.setattr(f"pages.session.shared.{name}", lambda: shared)
+        monkeypatch.setattr(f"pages.session.shared.{name}", lambda: light_engine)
     monkeypatch.setattr("pages.session.shared.systems", lambda: [])
 
 

@@ -47,6 +47,17 @@ def built(app: AppTest) -> AppTest:
     return ended(app, "builds")
 
 
+def start_build(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
+    """Uploads files on the Corpora page, and starts to build."""
+    app.text_input(key="corpora.name").set_value(name)
+    app.file_uploader[0].set_value([(file, content, "text/plain") for file, content in files])
+    return button(app, "Upload and build").click().run()
+
+
+def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
+    return built(start_build(app, name, *files))
+
+
 def button(app: AppTest, label: str) -> Any:
     """The first one with this label, without what is only read aloud of it."""
     buttons = [b for b in app.button if b.label.replace("\\", "").partition(" *")[0] == label]

@@ -196,6 +196,12 @@ def evaluation_report(values: Sequence[float | None] = (1.0, 0.5, None, 0.0), **
     }
 
 
+def save_report(store: Store, report: dict[str, Any], **run: Any) -> str:
+    """Saves a run with this report."""
+    values = {"system": "scripted", "corpus": "small", "questions": "dev.json", "metrics": report["scores"], **run}
+    return store.evaluations.save_evaluation(report=report, **values)
+
+
 def raw(path: Path, query: str) -> list[tuple[Any, ...]]:
     """What stands in the file, past SQLAlchemy."""
     with closing(sqlite3.connect(path)) as connection:

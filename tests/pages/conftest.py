@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import people
 import pytest
-from annotation_samples import hash_quickly
 from page_fixtures import annotate, app, corpus, fresh_process, light, open_app, settings, store
 
 from storage.store import Store
 
 __all__ = ["annotate", "app", "corpus", "fresh_process", "light", "open_app", "settings", "store"]
-
-
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    hash_quickly(monkeypatch)
 
 
 @pytest.fixture

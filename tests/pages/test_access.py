@@ -11,7 +11,7 @@ from unittest.mock import Mock
 import people
 import pytest
 from annotate_helpers import predict
-from page_helpers import QUESTION, TIMEOUT, Open, button, texts
+from page_helpers import QUESTION, TIMEOUT, Open, ask, button, texts
 from people import PASSWORD
 from streamlit.testing.v1 import AppTest
 from test_evaluate import save, show
@@ -30,24 +30,9 @@ from storage.store import Store
 PAGES = ROOT / "pages"
 
 
-def tab(visitor: Visitor | None, page: str = "explore", **query: str) -> AppTest:
-    """The app as a tab in which this visitor has signed in."""
-    app = AppTest.from_file(str(ROOT / "streamlit_app.py"), default_timeout=TIMEOUT)
-    for name, value in query.items():
-        app.query_params[name] = value
-    if visitor is not None:
-        app.session_state[shared.VISITOR], app.session_state[shared.MADE_IN] = visitor, ("", "")
-    app.run()
-    return app if page == "explore" else app.switch_page(f"pages/{page}/page.py").run()
-
-
 def signed_in(store: Store, name: str, role: Any) -> Visitor:
     by = "Mia" if store.people.accounts_in_use() else "me"
     return store.people.sign_in(people.add(store, by, name, role), PASSWORD)
-
-
-def asks_to_sign_in(app: AppTest) -> bool:
-    return any(field.key == "signin.typed" for field in app.text_input)
 
 
 # ---------------------------------------------------------------- tabs whose sign-in stands no more
@@ -55,42 +40,29 @@ def asks_to_sign_in(app: AppTest) -> bool:
 # what a tab of a manager is about to do: page, and what is filled in and clicked
 
 
-def _people(app: AppTest, store: Store) -> None:
-    app.text_input(key="people.first.name").set_value("Eve")
-    app.text_input(key="people.first.password").set_value(PASSWORD)
+def _people(app: AppTest) -> None:
+    app.text_input(key="people:first.name").set_value("Eve")
+    app.text_input(key="people:first.password").set_value(PASSWORD)
     button(app, "Create the manager account").click()
 
 
-def _delete_corpus(app: AppTest, store: Store) -> None:
+def _delete_corpus(app: AppTest) -> None:
     app.text_input(key="corpora.typed.small").set_value("small")
     button(app, "Delete corpus").click()
 
 
-def _rename_run(app: AppTest, store: Store) -> None:
-    (run,) = store.evaluations.evaluations()
-    app.text_input(key=f"evaluate.label.{run.id}").set_value("Eve's")
-    button(app, "Rename").click()
-
-
-def _judge(app: AppTest, store: Store) -> None:
-    (saved,) = store.predictions.recent_predictions()
-    app.segmented_control(key=f"label.{saved.id}.0.choice").set_value("correct")
-
-
-Step = tuple[str, Callable[[AppTest], AppTest], Callable[[AppTest, Store], None]]
+Step = tuple[str, Callable[[AppTest], AppTest], Callable[[AppTest], None]]
 STEPS: dict[str, Step] = {
     "adds a manager": ("manage", lambda app: app, _people),
     "deletes a corpus": ("corpora", lambda app: app.selectbox(key="corpora.chosen").set_value("small").run(), _delete_corpus),
-    "renames a run": ("evaluate", lambda app: show(app, "One run"), _rename_run),
-    "judges an answer": ("explore", lambda app: app, _judge),
 }
 
 
 def everything(store: Store, settings: Settings) -> Any:
-    """What must not change: rows, names of people, labels of runs, files (the database's own aside)."""
+    """What must not change: rows, names of people, files (the database's own aside)."""
     counts = {name: n for name, n in store.maintenance.counts().items() if name not in ("activity", "sign_in_wait")}
     files = sorted(str(p) for p in settings.home.rglob("*") if not p.name.startswith("ambiscope.db"))
-    return counts, store.people.annotators(), [r.label for r in store.evaluations.evaluations()], files
+    return counts, store.people.annotators(), files
 
 
 @pytest.fixture
@@ -106,31 +78,31 @@ def test_a_tab_from_before_there_were_accounts_does_nothing(
 ) -> None:
     page, look, do = STEPS[what]
     # under the name that is a manager's afterwards: it helps nobody
-    app = look(open_app(page, me="Mia", **({"prediction": filled} if page == "explore" else {})))
+    app = look(open_app(page, me="Mia"))
     assert not app.exception
     people.manager(store)
     before = everything(store, settings)
-    do(app, store)
+    do(app)
     app.run()
     assert not app.exception
     assert everything(store, settings) == before
-    assert asks_to_sign_in(app)
+    assert not people.signed_in(app)
     assert not all_jobs()
 
 
-def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, settings: Settings) -> None:
+def test_who_was_changed_is_out_at_the_next_rerun(filled: str, open_app: Open, store: Store, settings: Settings) -> None:
     page, look, do = STEPS["deletes a corpus"]
     mia = signed_in(store, "Mia", "manager")
     people.add(store, "Mia", "Ada", "manager")
-    app = look(tab(mia, page))
-    other = tab(mia)
+    app = look(open_app(page, mia))
+    other = open_app(visitor=mia)
     assert "**Mia**" in texts(other)
     store.people.set_role("Ada", "Mia", "annotator")
     before = everything(store, settings)
-    do(app, store)
+    do(app)
     for one in (app.run(), other.run()):
         assert not one.exception
-        assert asks_to_sign_in(one)
+        assert not people.signed_in(one)
         assert "sign in again" in one.error[0].value
         assert shared.VISITOR not in one.session_state
         assert not one.dataframe
@@ -139,9 +111,9 @@ def test_who_was_changed_is_out_at_the_next_rerun(filled: str, store: Store, set
     assert "**Ada**" in texts(app)
 
 
-def test_changing_ones_password_keeps_this_tab_and_ends_the_others(store: Store) -> None:
+def test_changing_ones_password_keeps_this_tab_and_ends_the_others(open_app: Open, store: Store) -> None:
     mia = signed_in(store, "Mia", "manager")
-    app, other = tab(mia), tab(mia)
+    app, other = open_app(visitor=mia), open_app(visitor=mia)
     app.text_input(key="signin.change.old").set_value(PASSWORD)
     app.text_input(key="signin.change.password").set_value("another password")
     button(app, "Change password").click().run()
@@ -150,11 +122,21 @@ def test_changing_ones_password_keeps_this_tab_and_ends_the_others(store: Store)
     assert "sign in again" in other.run().error[0].value
 
 
-def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> None:
-    app = tab(signed_in(store, "Mia", "manager"), prediction=filled)
+@pytest.mark.parametrize("back", ["Mia", "Ada"])
+def test_what_was_typed_waits_for_the_person_who_typed_it(corpus: str, open_app: Open, store: Store, back: str) -> None:
+    app = open_app(visitor=signed_in(store, "Mia", "manager"))
+    people.add(store, "Mia", "Ada", "annotator")
+    store.people.sign_out_everywhere("Mia")
+    assert not people.signed_in(ask(app))
+    people.sign_in(app, back)
+    assert app.text_input(key="explore.question").value == (QUESTION if back == "Mia" else "")
+
+
+def test_signing_out_leaves_nothing_in_the_tab(filled: str, open_app: Open, store: Store) -> None:
+    app = open_app(visitor=signed_in(store, "Mia", "manager"), prediction=filled)
     app.session_state["left.behind"] = "work of Mia"
     button(app, "Sign out").click().run()
-    assert asks_to_sign_in(app)
+    assert not people.signed_in(app)
     assert "left.behind" not in app.session_state
     app.session_state["left.behind"] = "planted by a stranger"
     people.sign_in(app, "Mia")
@@ -166,10 +148,10 @@ def test_signing_out_leaves_nothing_in_the_tab(filled: str, store: Store) -> Non
 
 
 @pytest.mark.parametrize("role", ["annotator", "validator", "manager"])
-def test_each_role_is_shown_what_it_may_do(filled: str, store: Store, role: str) -> None:
+def test_each_role_is_shown_what_it_may_do(filled: str, open_app: Open, store: Store, role: str) -> None:
     mia = signed_in(store, "Mia", "manager")
     manager = role == "manager"
-    app = tab(mia if manager else signed_in(store, "Ann", role))
+    app = open_app(visitor=mia if manager else signed_in(store, "Ann", role))
     assert not app.error
 
     def errors(page: str = "") -> str:
@@ -253,7 +235,6 @@ KNOWN = {
     "explore/live.py": {"drop", "stop"},  # runs of this tab
     "jobs/background.py": {"stop"},  # asks itself, as each kind of work has its own action
     "quality/training_loop.py": {"start"},  # asks itself
-    "papers/tables.py": {"begin"},  # asks itself
     "evaluate/start_form.py": {"begin", "run_and_store"},  # asks itself; its work
 }
 
@@ -335,7 +316,7 @@ def test_a_database_that_fails_while_people_work_stops_the_tab(
 ) -> None:
     page, look, do = STEPS["deletes a corpus"]
     app = look(open_app(page))
-    do(app, None)  # type: ignore[arg-type]
+    do(app)
     monkeypatch.setattr(Database, "reading", Mock(side_effect=error))
     app.run()
     assert (settings.home / "corpora" / "small").is_dir()
@@ -346,7 +327,7 @@ def test_a_database_that_fails_while_people_work_stops_the_tab(
 # ---------------------------------------------------------------- where somebody is
 
 
-def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_address_of_the_connection_is_counted(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     people.manager(store)
     addresses: list[str] = []
 
@@ -356,5 +337,5 @@ def test_the_address_of_the_connection_is_counted(store: Store, monkeypatch: pyt
 
     monkeypatch.setattr(People, "sign_in", sign_in)
     monkeypatch.setattr("pages.session.connection.address", lambda: "192.0.2.7")
-    people.sign_in(tab(None), "Mia")
+    people.sign_in(open_app(), "Mia")
     assert addresses == ["192.0.2.7"]

@@ -42,10 +42,6 @@ def keyed(elements: Any, part: str) -> list[Any]:
 # ---------------------------------------------------------------- launch
 
 
-def test_launches_on_an_empty_database(open_app: Open) -> None:
-    assert "There is no open project yet" in texts(fine(open_app("annotate")))
-
-
 def test_a_new_annotator_sees_the_guidelines_and_the_keys(annotate: Open, store: Store) -> None:
     make_project(store, guidelines="# Look twice\nUse **dates**.")
     app = fine(annotate())
@@ -62,15 +58,6 @@ def test_a_link_to_a_closed_project_says_so(annotate: Open, store: Store) -> Non
     app = annotate(project="f" * 32)
     assert "closed or does not exist" in app.error[0].value
     app.selectbox(key="annotate.project").select_index(0).run()
-    assert QUESTION in texts(fine(app))
-
-
-def test_a_project_that_is_closed_meanwhile_leaves_the_others_to_choose(annotate: Open, store: Store) -> None:
-    project, other = (make_project(store, name=name) for name in ("Musicals", "Films"))
-    app = annotate(project=project.id)
-    store.projects.update_project("me", project.id, 1, state="closed")
-    assert app.run().error
-    app.selectbox(key="annotate.project").set_value(other.id).run()
     assert QUESTION in texts(fine(app))
 
 

@@ -31,13 +31,6 @@ def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store)
     assert "The system gave no passage for it." in texts(app)
 
 
-def test_the_buttons_of_a_card_have_signs(annotate: Open, store: Store) -> None:
-    app = answered(annotate, store, **JUDGING)
-    signs = {b.label.partition(" *")[0]: b.proto.icon for b in keyed(app.button, ".answer.0.")}
-    assert signs["Correct"] == ":material/check:"
-    assert len(set(signs.values())) == len(signs) == 6
-
-
 def test_a_judge_searches_for_the_answers_that_are_missing(annotate: Open, store: Store) -> None:
     app = fine(read_something(answered(annotate, store, predict(QUESTION, ("Basalt",)), **JUDGING)))
     assert not [b for b in app.button if b.proto.shortcut == "B"]  # there it would mean the second set

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 from annotate_helpers import fine
-from page_helpers import ROWS, TIMEOUT, Open, built, button, texts, tsv
+from page_helpers import ROWS, TIMEOUT, Open, built, button, start_build, texts, tsv, upload
 from streamlit.testing.v1 import AppTest
 
 from core.engine import Engine
@@ -23,17 +23,6 @@ from core.retrieval.library import CorpusLibrary
 from core.retrieval.starter import coverage
 from core.settings import Settings
 from pages.corpora import builds
-
-
-def start(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
-    """Uploads files, and starts to build."""
-    app.text_input(key="corpora.name").set_value(name)
-    app.file_uploader[0].set_value([(file, content, "text/plain") for file, content in files])
-    return button(app, "Upload and build").click().run()
-
-
-def upload(app: AppTest, name: str, *files: tuple[str, bytes]) -> AppTest:
-    return built(start(app, name, *files))
 
 
 def table(app: AppTest, column: str) -> Any:
@@ -204,7 +193,7 @@ def test_a_build_is_searched_by_words_while_its_vectors_are_made(
     app = open_app("corpora")  # which builds the starter corpus
     monkeypatch.setattr(building.index, "write_vectors", waiting)
     try:
-        start(app, "films", ("films.tsv", tsv(ROWS).encode()))
+        start_build(app, "films", ("films.tsv", tsv(ROWS).encode()))
         assert encoding.wait(TIMEOUT)
         app.run()
         assert app.selectbox(key="corpora.chosen").value == "films"

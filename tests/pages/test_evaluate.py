@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from annotate_helpers import fine
 from page_helpers import ANSWERS, QUESTION, Open, button, ended, texts
-from storage_samples import evaluation_report
+from storage_samples import evaluation_report, save_report
 from streamlit.testing.v1 import AppTest
 
 from core import trace
@@ -62,15 +62,8 @@ def save(store: Store, system: str = "fid", level: float = 0.5, *, label: str = 
     passage = t.RetrievedPassage(t.Passage("p1", "Film", "Rome is old"), 1, 1.0)
     step = t.Step(1, (), "", (t.Candidate("Rome", 0.9),), t.Candidate("Rome", 0.9), 0.1, 0.1)
     events = (t.PassagesRetrieved((passage,), 0.1, "q"), t.StepFinished(step, t.Answer("Rome", 0.9)), t.Finished(0.2, "eoi"))
-    return store.evaluations.save_evaluation(
-        system=system,
-        corpus="small",
-        questions="dev.json",
-        metrics=report["scores"],
-        report=report,
-        label=label,
-        traces=[("q0", trace.to_json(trace.fold(t.Question("Question 0?"), t.SystemInfo("fid"), events)))],
-    )
+    traces = [("q0", trace.to_json(trace.fold(t.Question("Question 0?"), t.SystemInfo("fid"), events)))]
+    return save_report(store, report, system=system, label=label, traces=traces)
 
 
 def show(app: AppTest, view: str) -> AppTest:
@@ -315,15 +308,19 @@ def test_a_file_that_can_be_read_in_two_ways_is_started_with_its_layout(
 
 def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -> None:
     app = show(fine(open_app("evaluate")), "Start and store")
-    good = b'{"question": "Who?", "answers": [["x"]]}\n'
+    first, second = (b'{"question": "%s?", "answers": [["x"]]}\n' % word for word in (b"Who", b"When"))
     for name, body, words in (
-        ("a b.jsonl", good, "a_b.jsonl: 1 question saved"),
+        ("../a b.jsonl", first, "a_b.jsonl: 1 question saved"),
+        ("a b.jsonl", second, "1 question saved"),  # beside the first: runs and their `Resume` name the file
+        ("a b.jsonl", first, "a_b.jsonl: 1 question saved"),
         ("bad.jsonl", b"{}\n", "a row needs 'answers'"),
     ):
         app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
         button(app, "Save question file").click().run()
         assert words in texts(app).replace("\\", "")
-    assert [p.name for p in (settings.home / "questions").iterdir()] == ["a_b.jsonl"]
+    folder = settings.home / "questions"
+    assert sorted(p.read_bytes() for p in folder.iterdir()) == sorted((first, second))
+    assert (folder / "a_b.jsonl").read_bytes() == first
     assert not list((settings.home / "uploads").iterdir())
 
 
@@ -365,17 +362,9 @@ def test_the_published_figures_are_the_papers() -> None:
     tables = {table.id: table for table in published()}
     assert tables["sun2023-table2-ambignq"].value("AmbigPrompt", "F1 answer", "multi") == 0.388
     assert tables["sun2023-table2-webqsp"].value("Refuel", "F1 answer") is None
-    assert tables["sun2023-table4"].value("RECTIFY", "EM") == 0.548
-    assert tables["lee2025-table2"].value("VerDICt (GPT-4o)", "G-F1") == 0.7082
-    shares = [
-        value
-        for table in tables.values()
-        for row in table.values.values()
-        for (metric, _), value in row.items()
-        if value is not None and metric not in ("interpretations", "parameters", "seconds", "memory GB")
-    ]
-    assert len(shares) > 150
-    assert all(0 < share < 1 for share in shares)
+    for metric, value in (cell for table in tables.values() for row in table.values.values() for cell in row.items()):
+        if value is not None and metric[0] not in ("interpretations", "parameters", "seconds", "memory GB"):
+            assert 0 < value < 1
 
 
 def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabilities_of(store: Store) -> None:
@@ -391,9 +380,7 @@ def test_the_reliability_diagram_has_a_line_for_all_that_a_run_gives_probabiliti
 def test_one_run_shows_its_reliability_where_it_has_probabilities(open_app: Open, store: Store) -> None:
     save(store)
     assert len(show(fine(open_app("evaluate")), "One run").get("plotly_chart")) == 1
-    bare = store.evaluations.save_evaluation(
-        system="fid", corpus="small", questions="dev.json", metrics={}, report={"n": 1, "failed": 1, "rows": [], "scores": {}}
-    )
+    bare = save_report(store, {"n": 1, "failed": 1, "rows": [], "scores": {}})
     app = show(fine(open_app("evaluate")), "One run")
     app.selectbox(key="evaluate.one").set_value(bare).run()
     assert not fine(app).get("plotly_chart")

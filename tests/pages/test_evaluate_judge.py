@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from annotate_helpers import fine
 from page_helpers import ANSWERS, QUESTION, Open, texts
+from storage_samples import evaluation_report, save_report
 from streamlit.testing.v1 import AppTest
 from test_evaluate import show
 
@@ -39,20 +40,12 @@ def save(
         for i, a in enumerate(ANSWERS, 1)
     ]
     values = {"F1 answer": level, **({"G-precision": level, "G-F1": level, "interpretations": 3.0} if judged else {})}
-    row = {"id": "q0", "question": QUESTION, "error": None, "ambiguous": True, "metrics": values}
+    report = evaluation_report((level,), system={"name": system, "corpus": "small", "corpus_digest": "c0"}, judge=about)
+    report["rows"][0] |= {"id": "q0", "question": QUESTION, "ambiguous": True, "metrics": values}
+    report["rows"][0]["interpretations"] = interpretations if judged else None
     means = {m: {"all": v, "multi": v} for m, v in values.items()}
-    report = {
-        "n": 1,
-        "failed": 0,
-        "judge_failed": judge_failed,
-        "rows": [row | {"interpretations": interpretations if judged else None}],
-        "scores": means,
-        "intervals": {},
-        "provenance": {"system": {"name": system, "corpus": "small", "corpus_digest": "c0"}, "judge": about},
-    }
-    store.evaluations.save_evaluation(
-        system=system, corpus="small", questions="dev.json", metrics=means, report=report, label=f"by {system}"
-    )
+    report |= {"judge_failed": judge_failed, "scores": means, "intervals": {}}
+    save_report(store, report, system=system, label=f"by {system}")
 
 
 def judged_by_people(store: Store, *verdicts: str) -> None:

@@ -85,21 +85,6 @@ def test_an_upload_is_checked_whole(open_app: Open, store: Store) -> None:
     assert questions(store, project) == [QUESTION]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("q.jsonl", '{"id": "1", "question": "%s"}\n{"id": "2", "question": "%s"}\n'), ("q.txt", "%s\n\n%s\n")],
-)
-def test_questions_need_no_answers(open_app: Open, store: Store, name: str, content: str) -> None:
-    """They were refused: line 1: a row needs 'answers'."""
-    app = choose_upload(open_app("manage"))
-    assert "text with one question per line" in texts(app)
-    upload(app, name, content % (QUESTION, SECOND))
-    fine(click(app, "manage.new.make"))
-    assert app.success[0].value == r"Project mine was created\. 2 questions added\."  # it was escaped twice
-    (project,) = store.projects.projects()
-    assert questions(store, project) == [QUESTION, SECOND]
-
-
 def test_more_questions_without_answers(open_app: Open, store: Store) -> None:
     project = make_project(store)
     app = open_app("manage")
@@ -161,7 +146,10 @@ def test_a_new_project_stays_open_and_keeps_what_is_in_it(one_system: None, open
     assert not is_open(app)
     assert app.text_input(key="manage.new.name").value == ""
     assert "right.txt" not in texts(app)
-    assert [p.name for p in store.projects.projects()] == ["Verdicts", "Musicals"]
+    verdicts, other = store.projects.projects()
+    assert (verdicts.name, other.name) == ("Verdicts", "Musicals")
+    proposal = guidelines(store, verdicts)  # about what is done
+    assert (proposal.text.strip(), proposal.examples) == (template(("judging",)).strip(), ())
 
 
 def test_a_kept_file_can_be_removed(open_app: Open) -> None:
@@ -208,18 +196,6 @@ def test_another_name_is_no_conflict_with_unsaved_guidelines(open_app: Open, sto
     fine(app.text_input(key="annotator").set_value("somebody else").run())
     assert find(app.text_area, f"guide.{project.id}.0.text").value == "Typed, and not saved yet."
     assert not any("another window" in w.value for w in app.warning)
-
-
-def test_guidelines_are_about_what_is_done(one_system: None, open_app: Open, store: Store) -> None:
-    app = open_app("manage")
-    app.text_input(key="manage.new.name").set_value("Verdicts")
-    app.radio(key="manage.new.source").set_value("None yet")
-    app.button_group(key="manage.new.stages").set_value(["judging"])
-    app.multiselect(key="manage.new.systems").set_value(["scripted"]).run()
-    fine(click(app, "manage.new.make"))
-    (project,) = store.projects.projects()
-    proposal = guidelines(store, project)
-    assert (proposal.text.strip(), proposal.examples) == (template(("judging",)).strip(), ())
 
 
 @pytest.mark.parametrize("stages", [c for n in (1, 2, 3) for c in combinations(get_args(WorkStage), n)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import people
 import pytest
-from annotate_helpers import fine, make_project
-from page_helpers import QUESTION, Open, button, texts
+from annotate_helpers import find, fine, make_project
+from page_helpers import Open, button, texts
 from people import PASSWORD
 from streamlit.testing.v1 import AppTest
 from test_manage import section
@@ -20,12 +20,12 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     make_project(store)
     app = section(open_app("manage"), "People")
     assert "Nobody has a password" in texts(app)
-    app.text_input(key="people.first.name").set_value("Mia")
-    app.text_input(key="people.first.password").set_value("short")
+    app.text_input(key="people:first.name").set_value("Mia")
+    app.text_input(key="people:first.password").set_value("short")
     button(app, "Create the manager account").click().run()
     assert not store.people.accounts_in_use()
-    assert app.text_input(key="people.first.name").value == "Mia"  # nothing typed is lost by an error
-    app.text_input(key="people.first.password").set_value(PASSWORD)
+    assert app.text_input(key="people:first.name").value == "Mia"  # nothing typed is lost by an error
+    app.text_input(key="people:first.password").set_value(PASSWORD)
     button(app, "Create the manager account").click().run()
     fine(app)
     assert store.people.accounts_in_use()
@@ -42,21 +42,18 @@ def test_people_and_signing_in(open_app: Open, store: Store) -> None:
     assert not visitor.exception
     assert "**Mia**" in texts(visitor)
     assert visitor.session_state["annotator"] == "Mia"
-    visitor.switch_page("pages/manage/page.py").run()
-    fine(visitor)
-
-    people.add(store, "Mia", "Ann", "annotator")
-    button(visitor, "Sign out").click().run()
-    people.sign_in(visitor, "Ann")
-    visitor.switch_page("pages/manage/page.py").run()
-    assert "manager" in visitor.error[0].value  # an annotator does not manage
-    visitor.switch_page("pages/annotate/page.py").run()
-    fine(visitor)
-    assert QUESTION in texts(visitor)
 
 
-def listed(app: AppTest) -> list[str]:
-    return [name for e in app.expander if (name := e.label.split(":")[0]) in {"Mia", "Ann", "Ben"}]
+@pytest.mark.parametrize("name", ["add", "new"])
+def test_a_person_may_have_any_name(open_app: Open, store: Store, name: str) -> None:
+    """Keys of the form that adds people were keys of somebody's fields."""
+    people.add(store, people.manager(store), name, "validator")
+    app = fine(open_app("manage", store.people.sign_in("Mia", PASSWORD)))
+    find(app.text_input, "people:new", "name").set_value("Ada")
+    find(app.text_input, "people:new", "password").set_value(PASSWORD)
+    fine(button(app, "Add person").click().run())
+    assert find(app.selectbox, name, "role").value == "validator"
+    assert {p.name: p.role for p in store.people.people("Mia")}["Ada"] == "annotator"
 
 
 def test_people_are_listed_by_the_page(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,12 +61,12 @@ def test_people_are_listed_by_the_page(open_app: Open, store: Store, monkeypatch
     people.manager(store)
     for name in ("Ann", "Ben"):
         people.add(store, "Mia", name, "annotator")
-    make_project(store, "Mia")
-    visitor = open_app("manage")
-    people.sign_in(visitor, "Mia")
-    app = section(visitor, "People")
+    app = fine(open_app("manage", store.people.sign_in("Mia", PASSWORD)))
     assert listed(app) == ["Mia", "Ann"]
-    app.session_state["people.page"] = 2
-    app.run()
-    fine(app)
+    app.session_state["people:page"] = 2
+    fine(app.run())
     assert listed(app) == ["Ben"]
+
+
+def listed(app: AppTest) -> list[str]:
+    return [name for e in app.expander if (name := e.label.split(":")[0]) in {"Mia", "Ann", "Ben"}]

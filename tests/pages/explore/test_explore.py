@@ -67,6 +67,10 @@ def test_examples_belong_to_the_starter_corpus(app: AppTest) -> None:
     several = {row["question"] for row in rows if any(len(a.get("qaPairs", ())) > 1 for a in row["annotations"])}
     assert len(examples()) >= 4
     assert set(examples()) <= several
+    first = examples()[0]
+    app.button(key="explore.example.0").click().run()
+    assert app.text_input(key="explore.question").value == first
+    assert link(app)
 
 
 # ---------------------------------------------------------------- the journey

@@ -1,25 +1,11 @@
-"""Imagined questions, pruned passages and decisions on the explore page: drawn event by event, while a run lasts, and from a stored trace."""
+"""Imagined questions, pruned passages and decisions on the explore page: drawn event by event."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
-import streamlit as st
-from annotate_helpers import fine
-from page_helpers import ROWS, Open, ask, texts, tsv
+from page_helpers import TIMEOUT, texts
 from streamlit.testing.v1 import AppTest
-from test_explore import link
 
 from core import types as t
-from core.engine import SystemStatus
-from core.models.language import loading
-from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
-from core.retrieval.library import CorpusLibrary
-from core.settings import Settings
-from storage.store import Store
 
 QUESTIONS = ("Who played Maria in the *1961* film?", "Who played Maria on <b>Broadway</b>?", "Which rock cools quickly?")
 
@@ -27,9 +13,6 @@ QUESTIONS = ("Who played Maria in the *1961* film?", "Who played Maria on <b>Bro
 def retrieved(query: str, *ids: str, title: str = "") -> t.PassagesRetrieved:
     passages = (t.Passage(i, title or f"Title {i}", f"Text of {i}.") for i in ids)
     return t.PassagesRetrieved(tuple(t.RetrievedPassage(p, rank, 1.0) for rank, p in enumerate(passages, 1)), 0.1, query)
-
-
-# ---------------------------------------------------------------- the drawing of events
 
 
 def view() -> None:
@@ -44,7 +27,7 @@ def view() -> None:
 
 
 def drawn(*events: t.Event, system: str = "dtv") -> AppTest:
-    app = AppTest.from_function(view)
+    app = AppTest.from_function(view, default_timeout=TIMEOUT)
     app.session_state["events"], app.session_state["system"] = events, system
     app.run()
     assert not app.exception
@@ -151,50 +134,3 @@ def test_the_nodes_of_a_tree_with_their_decisions() -> None:
 
 
 # ---------------------------------------------------------------- the journey
-
-
-def supporting(request: Any) -> str:
-    """A question that the model is asked has no angle brackets left."""
-    names = {"1961": "Natalie Wood", "Broadway": "Carol Lawrence"}
-    name = next((name for word, name in names.items() if word in question_of(request)), "")
-    return json.dumps({"passages": [n for n, _, text in passages_of(request) if name in text]}) if name else "half an obj{"
-
-
-@pytest.fixture
-def dtv_app(settings: Settings, tmp_path: Path, open_app: Open, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """The explore page over `dtv` and a language model that answers from rules; it reads six passages."""
-    path = tmp_path / "small.tsv"
-    more = [(f"r{i}", f"Rock {i}", "A rock cools quickly.") for i in range(3)]
-    path.write_text(tsv([*ROWS, *more]), encoding="utf-8")
-    CorpusLibrary(settings).create("small", [path])
-    monkeypatch.setenv("AMBISCOPE_SYSTEM", "dtv")
-    monkeypatch.setenv("AMBISCOPE_LM_URL", "scripted:")
-    status = SystemStatus("dtv", "grounded", (), "Lee et al. 2025", True)
-    monkeypatch.setattr("pages.session.shared.systems", lambda: [status])
-    rules: dict[str, Any] = {"pseudo_interpretations": json.dumps({"questions": QUESTIONS}), "supporting": supporting}
-    model = ScriptedLanguageModel(rules)
-    monkeypatch.setattr(loading, "_model", lambda _: model)
-    st.cache_resource.clear()
-    app = open_app()
-    next(n for n in app.number_input if n.key and n.key.startswith("explore.first.top_k")).set_value(6)
-    return app
-
-
-def test_dtv_is_watched_stored_and_opened_again(dtv_app: AppTest, open_app: Open, store: Store) -> None:
-    app = fine(ask(dtv_app))
-    again = open_app(prediction=link(app))
-    assert not again.exception
-    questions = [q.replace("<", "‹").replace(">", "›") for q in QUESTIONS]  # core.models.language.prompts.as_data
-    parts = (
-        *questions,
-        *("answered by West Side Story (1961 film)", "answered by West Side Story (musical)"),
-        *("it could not be verified, the language model failed", "failed call] supporting"),
-        *("1 of 7 passages pruned", "4 of 6 passages pruned"),
-    )
-    for page in (app, again):
-        shown = texts(page)
-        assert [part for part in parts if part not in shown] == []
-        assert any(e.label.replace("\\", "").endswith(f"for: {questions[1]}") for e in page.expander)
-    stored = store.predictions.get_prediction(link(app)).prediction
-    assert {"QuestionsImagined", "PassagesPruned", "QuestionVerified"} <= {type(e).__name__ for e in stored.events}
-    assert [a.text for a in stored.answers] == ["Natalie Wood", "Carol Lawrence"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from page_helpers import TIMEOUT
 from streamlit.testing.v1 import AppTest
 
 
@@ -13,7 +14,7 @@ def page() -> None:
 
 
 def test_a_choice_is_passed_on_when_it_is_not_the_default() -> None:
-    app = AppTest.from_function(page).run()
+    app = AppTest.from_function(page, default_timeout=TIMEOUT).run()
     (box,) = app.selectbox
     assert (box.label, box.value, app.session_state["choices"]) == ("Loop", "fast", {})
     box.set_value("exact").run()

@@ -22,11 +22,3 @@ def test_the_version_leads_to_what_is_new(open_app: Open) -> None:
     app.button(key=brand.CHANGELOG).click().run()
     assert not app.exception
     assert "Keep a Changelog" in texts(app)
-
-
-def test_the_mark_is_told_apart_from_light_and_dark_pages() -> None:
-    light, dark = brand._logo(False), brand._logo(True)
-    assert light.count("<path") == dark.count("<path") == 1
-    assert all(colour in light and colour not in dark for colour in brand.LIGHT)
-    assert all(colour in dark for colour in brand.DARK)
-    assert "http" not in light.replace("http://www.w3.org/2000/svg", "")
