@@ -66,7 +66,11 @@ class Returns(engine.Part):
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
             details = {"stage": stage, "version": row.version}
-            earlier = self._earlier(session, row)
+            submission = workbench.Submission
+            query = select(submission).where(same_work(submission, row)).order_by(submission.version.desc())
+            versions = session.scalars(query).all()
+            current = versions[0].restores or versions[0].version  # one that an undo made counts as the one that it restored
+            earlier = next((s for s in versions if s.version < current), None)
             holds_slot = row.slot is not None
             if earlier is None:
                 moment = engine.now()
@@ -83,15 +87,6 @@ class Returns(engine.Part):
             action = "submission undone" if earlier else "item reopened"
             note(session, place.person.id, action, project=row.project_id, item=row.item_id, details=details)
             return load_task(session, row)
-
-    @staticmethod
-    def _earlier(session: Session, task: workbench.Task) -> workbench.Submission | None:
-        """The version before the current one; one that an undo made counts as the version that it restored."""
-        submission = workbench.Submission
-        query = select(submission).where(same_work(submission, task)).order_by(submission.version.desc())
-        versions = session.scalars(query).all()
-        current = versions[0].restores or versions[0].version
-        return next((s for s in versions if s.version < current), None)
 
 
 def reopen_draft(session: Session, task: workbench.Task) -> None:

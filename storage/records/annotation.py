@@ -171,7 +171,7 @@ class Submission:
     """One version of what a person submitted.  Versions are never changed; `current` marks the last one of a task that was
     neither returned nor reopened; `counted` that it fills one of the item's slots."""
 
-    id: int  # grows: pass it as `after` for the next page
+    id: int  # grows with each submission
     item: str
     project: str
     stage: WorkStage

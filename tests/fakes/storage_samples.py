@@ -1,4 +1,4 @@
-"""Predictions for the storage tests, and workers that run in other processes."""
+"""Predictions for the storage tests, and a worker that runs in another process."""
 
 from __future__ import annotations
 
@@ -211,15 +211,6 @@ def write_until_killed(url: str, pipe: Any) -> None:
             store.labels.judge(saved, 0, "Ada", "correct")
             pipe.send(saved)
             number += 1
-
-
-def write_some(url: str, name: str, count: int) -> None:
-    """`count` predictions, each judged twice by one shared annotator's name and one of its own."""
-    with Store(url) as store:
-        for number in range(count):
-            saved = store.predictions.save_prediction(prediction(f"{name} {number}?"))
-            store.labels.judge(saved, 0, "shared", "correct")
-            store.labels.judge(saved, 0, name, "wrong", note=str(number))
 
 
 def ask(store: Store, text: str, id: str) -> str:
