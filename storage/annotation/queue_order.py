@@ -21,10 +21,7 @@ _PRIME = 2**31 - 1
 
 def queue_order(project: workbench.Project) -> tuple[Any, ...]:
     """What a query of `item_stage` joined with `project_item` is sorted by.  Items without the value come last, in the order of the file."""
-    item, place = (
-        workbench.ProjectItem,
-        workbench.ItemStage.item_id,
-    )  # items are added at the end: by id is by position, from an index
+    item, place = workbench.ProjectItem, workbench.ItemStage.item_id  # added at the end: by id is by position, from an index
     if project.ordering == "random":
         return _shuffled(project.seed), place
     if project.ordering == "uncertainty":

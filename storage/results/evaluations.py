@@ -79,14 +79,8 @@ class Evaluations(Part):
         with self.reading() as session:
             query = _filtered(select(_RUN), filters).order_by(_RUN.created.desc(), _RUN.id.desc())
             rows = list(session.scalars(query.limit(limit).offset(offset)))
-            scores: dict[int, dict[str, dict[str, Score]]] = {row.id: {} for row in rows}
-            columns = select(_SCORE.evaluation_id, _SCORE.metric, _SCORE.scope, _SCORE.n, _SCORE.mean, _SCORE.low, _SCORE.high)
-            for key, metric, scope, *values in session.execute(columns.where(_SCORE.evaluation_id.in_(scores))):
-                scores[key].setdefault(metric, {})[scope] = Score(*values)
-            return [
-                record_of(StoredEvaluation, r, id=r.public_id, tags=r.tags or {}, commit=r.code_commit, scores=scores[r.id])
-                for r in rows
-            ]
+            scores = _scores(session, [row.id for row in rows])
+            return [_record(row, scores.get(row.id, {})) for row in rows]
 
     @allowed_to("see evaluations")
     def count_evaluations(self, filters: EvaluationFilter | None = None) -> int:
@@ -278,6 +272,18 @@ def _paired(a: int, b: int, metric: str) -> tuple[Select[*tuple[Any, ...]], Colu
         .where(row_a.evaluation_id == a, row_b.evaluation_id == b, value_a.metric == metric, value_b.metric == metric)
     )
     return query, value_a.value.expression - value_b.value.expression, row_a.position.expression
+
+
+def _scores(session: Session, keys: Sequence[int]) -> dict[int, dict[str, dict[str, Score]]]:
+    scores: dict[int, dict[str, dict[str, Score]]] = {}
+    columns = select(_SCORE.evaluation_id, _SCORE.metric, _SCORE.scope, _SCORE.n, _SCORE.mean, _SCORE.low, _SCORE.high)
+    for key, metric, scope, n, mean, low, high in session.execute(columns.where(_SCORE.evaluation_id.in_(keys))):
+        scores.setdefault(key, {}).setdefault(metric, {})[scope] = Score(n, mean, low, high)
+    return scores
+
+
+def _record(row: tables.Evaluation, scores: Mapping[str, Mapping[str, Score]]) -> StoredEvaluation:
+    return record_of(StoredEvaluation, row, id=row.public_id, tags=row.tags or {}, commit=row.code_commit, scores=scores)
 
 
 def _row_record(row: tables.EvaluationRow, body: Mapping[str, Any]) -> EvaluationRow:

@@ -223,6 +223,8 @@ def test_identical_annotations_are_validated_by_themselves(store: Store) -> None
     assert [(s.annotator, s.automatic, s.counted) for s in validations] == [("automatic validation", True, True)]
     assert states(store, parts, "validation") == ["done"]
     assert store.reviews.mine_and_final(item, "Ada").automatic
+    with pytest.raises(InputError, match="could be returned"):  # to nobody: no person could take the item any more
+        store.returns.return_item(item, "automatic validation", "validation", "no", by="Mia")
     store.submissions.submit(item, "Bob", "generation", work("Wood"), seconds=1)  # and not any more
     assert states(store, parts, "validation") == ["open"]
     assert store.submissions.submissions(parts.id, "Mia", stage="validation") == []
@@ -252,15 +254,6 @@ def test_validators_get_other_peoples_items_first(store: Store) -> None:
     assert take(store, parts, "Vera", "validation").item == other
     validate(store, other, "Vera", single("y"))
     assert take(store, parts, "Vera", "validation").item == mine
-
-
-def test_a_project_of_validation_alone_takes_the_files_annotations(store: Store) -> None:
-    parts = project(store, 1, stages=("validation",))
-    item = take(store, parts, "Vera", "validation").item
-    shown = store.reviews.validation_input(item, "Vera")
-    assert [(n, a.pairs[0].answers) for n, a in shown.annotations] == [("file 1", ("Somebody",))]
-    validate(store, item, "Vera", single("Somebody else"))
-    assert states(store, parts, "validation") == ["done"]
 
 
 # ---------------------------------------------------------------- judging

@@ -270,4 +270,7 @@ def test_a_prediction_becomes_an_item_with_what_was_struck_and_added(store: Stor
     checked = project(store, 0, name="checked", stages=("validation",))
     item = store.intake.add_prediction("Mia", checked.id, saved, struck={0, 1})
     assert take(store, checked, "Vera", "validation").item == item
-    assert [a.pairs[0].answers for _, a in store.reviews.validation_input(item, "Vera").annotations] == [("c",)]
+    shown = store.reviews.validation_input(item, "Vera").annotations  # as of a question file
+    assert [(name, annotation.pairs[0].answers) for name, annotation in shown] == [("file 1", ("c",))]
+    validate(store, item, "Vera", work("d").annotation)
+    assert store.items.progress(checked.id, "Mia")["validation"].done == 1

@@ -144,13 +144,10 @@ def test_what_json_lets_by_is_refused(store: Store, tmp_path: Path, answer: str,
     assert empty(store)
 
 
-def test_a_byte_order_mark_is_accepted(store: Store, other: Store, tmp_path: Path) -> None:
-    fill(store)
-    for format, name in (("ambignq", "a.json"), ("jsonl", "a.jsonl")):
-        store.exports.export(format, tmp_path / name)
-        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + (tmp_path / name).read_bytes())
-    assert other.imports.import_file(tmp_path / "a.jsonl").stored["prediction"] == 2
-    other.imports.import_file(tmp_path / "a.json", annotator="x")
+def test_a_byte_order_mark_is_accepted(store: Store, tmp_path: Path) -> None:
+    for file in (put(tmp_path / "a.json", GOOD), put_lines(tmp_path / "q.jsonl", {"question": "When?"})):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+        assert store.imports.import_file(file).stored["question"] == 1
 
 
 @pytest.mark.parametrize(
@@ -263,6 +260,7 @@ def test_questions_of_lines_and_lists_are_stored_once(store: Store, tmp_path: Pa
     assert detect_format(file) == "questions"
     report = store.imports.import_file(file)
     assert (report.stored, report.known) == ({"question": 2}, {"question": 1})
+    assert detect_format(put_lines(tmp_path / "long.jsonl", {"source": "x" * 10_000, **question})) == "questions"
     listed = put_lines(tmp_path / "q.json", [{"question": "Where?", "id": "2", "annotations": "whatever"}])
     assert store.imports.import_file(listed, format="questions").stored == {"question": 1}
     with pytest.raises(RejectedRowsError, match="line 2"):

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from annotation_samples import single
-from storage_helpers import exported
+from storage_helpers import exported, vote
 from storage_samples import annotate, fill, noted_exports, passage, prediction
 
 from core import types as t
 from core.errors import InputError
 from core.training.data.examples import read_multi
 from storage.exchange import dump
-from storage.exchange.consensus import RULE, Statement, Vote, annotation_of, consensus, latest
+from storage.exchange.consensus import RULE, Statement, annotation_of, consensus, latest
 from storage.exchange.exports.files import manifest_path
 from storage.exchange.filters import Filters
 from storage.schema.creation import head
@@ -53,16 +52,8 @@ def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) 
             {"type": "singleAnswer", "answer": ["Natalie Wood"]},  # Bob: one answer is left
         ],
     }
-    second = ambignq(store, tmp_path, stages=("generation", "judging"))[1]
-    assert second["annotations"] == [
-        {
-            "type": "multipleQAs",
-            "qaPairs": [
-                {"question": "When was Sydney's opened?", "answer": ["1932", "19 March 1932"]},
-                {"question": "When was the Gate?", "answer": ["1937"]},
-            ],
-        }
-    ]
+    (cleo,) = ambignq(store, tmp_path, stages=("generation", "judging"))[1]["annotations"]
+    assert cleo["qaPairs"][0] == {"question": "When was Sydney's opened?", "answer": ["1932", "19 March 1932"]}
 
 
 def test_questions_with_nothing_correct_are_counted_not_written(store: Store, tmp_path: Path) -> None:
@@ -150,12 +141,6 @@ def test_passages_of_several_predictions_join_by_rank(store: Store, tmp_path: Pa
 
 # ---------------------------------------------------------------- the rules themselves
 
-NINE = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
-
-
-def vote(annotator: str, answer: str, verdict: str, clarified: str = "", minutes: int = 0) -> Vote:
-    return Vote(annotator, answer, clarified, verdict, NINE + timedelta(minutes=minutes))
-
 
 def test_the_latest_verdict_on_an_answer_counts() -> None:
     votes = [vote("a", "The Beatles", "wrong", minutes=2), vote("a", "beatles", "correct", minutes=1)]
@@ -233,8 +218,6 @@ def test_wrong_answers_alone_are_negatives_and_no_claim_of_silence(store: Store,
     counts = counts_of(tmp_path / "t.jsonl")
     assert (counts["questions"], counts["questions_with_negatives_only"], counts["questions_with_no_answer"]) == (0, 1, 0)
     assert counts["questions_without_a_correct_answer"] == 3
-    (example,) = read_multi(tmp_path / "t.jsonl")
-    assert (example.gold, example.bad) == ((), ("Natalie Wood", "Nobody"))
     assert exported(store, "fid", tmp_path / "fid.json") == []  # FiD's layout needs a target
     # somebody says that there is none: this is what the row says then
     annotate(store, "m", "Ada", t.Annotation("none"))
