@@ -246,9 +246,6 @@ def test_with_pseudonyms_no_digest_of_a_name_goes_out(store: Store, tmp_path: Pa
         assert (digest("Ada")[:16] in (tmp_path / "a").read_text()) != pseudonyms
 
 
-# ---------------------------------------------------------------- snapshots
-
-
 def test_snapshots_are_numbered_and_do_not_change(worked: Store, tmp_path: Path) -> None:
     exports, folder = worked.exports, tmp_path / "snapshots"
     filters = Filters(minimum_agreement=0.9)

@@ -45,9 +45,6 @@ def put(path: Path, *rows: Any) -> Path:
     return path
 
 
-# ---------------------------------------------------------------- round trips
-
-
 def test_ambignq_out_in_and_out_again_is_identical(store: Store, other: Store, tmp_path: Path) -> None:
     fill(store)
     store.exports.export("ambignq", tmp_path / "a.json")
@@ -92,9 +89,6 @@ def test_a_question_whose_id_was_taken_elsewhere_meets_itself_again(store: Store
     assert store.imports.import_file(tmp_path / "c.json", annotator="y").known == {"question": 1}
 
 
-# ---------------------------------------------------------------- all or nothing
-
-
 def test_a_half_bad_file_stores_nothing_and_names_every_row(store: Store, tmp_path: Path) -> None:
     file = put(tmp_path / "a.json", GOOD, {**GOOD, "id": ""}, MANY, {**MANY, "annotations": []})
     words = r"a\.json.*2 rows were refused and nothing was stored: line 3: .*line 5"
@@ -112,8 +106,6 @@ def test_what_contradicts_the_database_is_refused_whole(store: Store, tmp_path: 
         store.imports.import_file(changed)
     assert store.imports.import_file(changed, annotator="second team").stored == {"annotation": 1}
 
-
-# ---------------------------------------------------------------- strict JSON
 
 ROW = '{"id": "1", "question": "Who?", "annotations": [{"type": "singleAnswer", "answer": [%s]}]%s}'
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from annotation_samples import single
 from storage_helpers import exported, vote
-from storage_samples import annotate, fill, noted_exports, passage, prediction
+from storage_samples import annotate, fill, known, noted_exports, passage, prediction
 
 from core import types as t
 from core.errors import InputError
@@ -29,9 +29,6 @@ def ambignq(store: Store, tmp_path: Path, **filters: Any) -> list[dict[str, Any]
 
 def counts_of(path: Path) -> dict[str, int]:
     return json.loads(manifest_path(path).read_text())["counts"]
-
-
-# ---------------------------------------------------------------- ambignq
 
 
 def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) -> None:
@@ -81,15 +78,14 @@ def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> No
     assert [len(q["annotations"]) for q in ambignq(store, tmp_path, annotators=("Bob", "Ada"))] == [2]
     rows = ambignq(store, tmp_path, system="fid", stages=("generation",))
     assert [q["question"][:4] for q in rows] == ["When"]  # annotations have no system
-    with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo"):
+    known(store, "Jos\u00e9")
+    assert ambignq(store, tmp_path, annotators=("Jose\u0301",)) == []  # typed in another form, it is the same name
+    with pytest.raises(InputError, match=r"unknown annotator 'Zoe'.*Ada, Bob, Cleo, Jos"):
         ambignq(store, tmp_path, annotators=("Zoe",))
     with pytest.raises(InputError, match="everything"):
         store.exports.export("jsonl", tmp_path / "x", filters=Filters(system="fid"))
     with pytest.raises(InputError, match="xls"):
         store.exports.export("xls", tmp_path / "x")
-
-
-# ---------------------------------------------------------------- fid and training: the majority
 
 
 def test_fid_and_training_follow_the_majority(store: Store, tmp_path: Path) -> None:

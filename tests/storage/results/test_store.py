@@ -29,9 +29,6 @@ def saved(store: Store) -> str:
     return store.predictions.save_prediction(prediction())
 
 
-# ---------------------------------------------------------------- predictions
-
-
 def test_a_key_stores_a_run_once(store: Store) -> None:
     first = store.predictions.save_prediction(prediction(), key="run")
     assert store.predictions.save_prediction(prediction(), key="run") == first
@@ -102,9 +99,6 @@ def test_a_damaged_trace_is_named(store: Store, path: Path, saved: str) -> None:
             store.predictions.get_prediction(saved)
 
 
-# ---------------------------------------------------------------- judgments
-
-
 def test_a_judgment_changes_and_keeps_its_history(store: Store, saved: str) -> None:
     first = store.labels.judge(saved, 0, "Ada", "wrong", "hm")
     assert (first.version, first.verdict, first.note, first.state) == (1, "wrong", "hm", "submitted")
@@ -171,8 +165,6 @@ def test_wrong_judgments_are_refused(store: Store, saved: str) -> None:
     assert store.maintenance.counts()["judgment"] == store.maintenance.counts()["annotator"] == 0
 
 
-# ---------------------------------------------------------------- annotations, leases, evaluations
-
 _PAIRS = (t.QAPair("Who in 1961?", ("Natalie Wood", "Wood"), ("p1",)), t.QAPair("Who in 2021?", ("Rachel Zegler",)))
 
 
@@ -214,9 +206,6 @@ def test_a_missing_backup_is_told(store: Store, path: Path) -> None:
     store.maintenance.backup()
     age = store.maintenance.health().backup_age_seconds
     assert 0 <= age < 60
-
-
-# ---------------------------------------------------------------- connections
 
 
 @pytest.mark.sqlite
