@@ -29,16 +29,11 @@ def merged(annotations: Sequence[Annotation]) -> Annotation:
     rows = _aligned_pairs(annotations)
     if rows is None:
         raise ValueError("these annotations do not agree")
-    return replace(annotations[0], pairs=tuple(_merged_pair(row) for row in rows))
-
-
-def _merged_pair(row: Sequence[QAPair]) -> QAPair:
-    first = row[0]
-    return QAPair(
-        first.question,
-        distinct(alias for pair in row for alias in pair.answers),
-        tuple(dict.fromkeys(i for pair in row for i in pair.passage_ids)),
-    )
+    pairs = []
+    for row in rows:
+        answers = distinct(alias for pair in row for alias in pair.answers)
+        pairs.append(QAPair(row[0].question, answers, tuple(dict.fromkeys(i for pair in row for i in pair.passage_ids))))
+    return replace(annotations[0], pairs=tuple(pairs))
 
 
 def _aligned_pairs(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | None:

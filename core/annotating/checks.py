@@ -107,16 +107,13 @@ def doubts(annotation: Annotation, prompt: str, *, reference_date: date | None, 
         for key in keys:
             first_with.setdefault(key, number)
         findings += _question_doubts(pair.question, prompt, number, reference_date)
-    if several and reference_date is not None and _years_listed(annotation, reference_date) > MAX_CASES:
-        message = f"More than {MAX_CASES} pairs name a year close to {reference_date.isoformat()}: keep the {MAX_CASES} latest."
-        findings.append(Finding("time-dependent", message))
+    if several and reference_date is not None:
+        near = range(reference_date.year - YEARS_BEFORE, reference_date.year + YEARS_AFTER + 1)
+        if sum(any(int(year) in near for year in _YEAR.findall(pair.question)) for pair in annotation.pairs) > MAX_CASES:
+            reference = reference_date.isoformat()
+            message = f"More than {MAX_CASES} pairs name a year close to {reference}: keep the {MAX_CASES} latest."
+            findings.append(Finding("time-dependent", message))
     return tuple(findings)
-
-
-def _years_listed(annotation: Annotation, reference: date) -> int:
-    """Pairs whose question names a year around the reference date: a list that grows with time."""
-    near = range(reference.year - YEARS_BEFORE, reference.year + YEARS_AFTER + 1)
-    return sum(any(int(y) in near for y in _YEAR.findall(pair.question)) for pair in annotation.pairs)
 
 
 def _question_doubts(question: str, prompt: str, number: int, reference_date: date | None) -> list[Finding]:

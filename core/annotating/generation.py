@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -79,12 +79,11 @@ def choose(form: Form, kind: Kind) -> Form:
     return add_pair(form) if kind == "multiple" and len(form.pairs) < 2 else form
 
 
-def add_pair(form: Form, question: str = "", answers: str = "", passage_ids: Iterable[str] = ()) -> Form:
+def add_pair(form: Form) -> Form:
     """Raises InputError at 100 pairs."""
     if len(form.pairs) >= MAX_PAIRS:
         raise InputError(f"there are {MAX_PAIRS} pairs already; combine some")
-    pair = PairField(form.next, question, answers, tuple(passage_ids))
-    return replace(form, pairs=(*form.pairs, pair), next=form.next + 1)
+    return replace(form, pairs=(*form.pairs, PairField(form.next)), next=form.next + 1)
 
 
 def delete_pair(form: Form, key: int) -> Form:

@@ -80,19 +80,16 @@ def rights_of(session: Session, name: str, least_role: Role = "annotator") -> Ac
         if account is None and not session.info.get("writing"):
             return Actor(0, name, "manager")
         return Actor(account.id if account else annotator_row(session, name).id, name, "manager")
-    if account is None and session.info.get(VISITOR) is None and (present := _present_name(session, name)):
-        return rights_of(session, present, least_role)
+    if account is None and session.info.get(VISITOR) is None:
+        # who began under this name, without accounts, and became the first account under another
+        for details in session.scalars(select(workbench.Activity.details).filter_by(action="first account made")):
+            if details.get("was_digest") == digest(name)[:16]:
+                return rights_of(session, str(details["name"]), least_role)
     if account is None or not account.active:
         state = "was deactivated" if account and account.active is not None else "does not exist"
         raise NotAllowedError(f"Stopped: the account '{name[:80]}' {state}. Ask a manager.")
     check_role(name, account.role, least_role)
     return Actor(account.id, name, cast(Role, account.role))
-
-
-def _present_name(session: Session, name: str) -> str | None:
-    """The current name of the person who began under this name, without accounts, and became the first account; None for others."""
-    entries = session.scalars(select(workbench.Activity.details).filter_by(action="first account made"))
-    return next((str(d["name"]) for d in entries if d.get("was_digest") == digest(name)[:16]), None)
 
 
 def somebody_signs_in() -> ColumnElement[bool]:

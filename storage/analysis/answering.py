@@ -103,9 +103,7 @@ class Answering:
 
     def _ask_here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
         kinds = dict.fromkeys(q.passages is not None for q in questions)
-        systems = {
-            brings_passages: self._build(brings_passages) for brings_passages in kinds
-        }  # loads models: an error here ends the run
+        systems = {brings_passages: self._build(brings_passages) for brings_passages in kinds}  # an error here ends the run
         yield from enumerate(in_order(lambda q: answer_or_error(systems[q.passages is not None], q), questions, self._batch))
 
     def _keep(self, item: Item, prediction: t.Prediction | AmbiscopeError) -> None:

@@ -21,6 +21,7 @@ from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.text import answer_key, question_key
 from storage.exchange.filters import Filters
 from storage.exchange.votes import latest_labels
+from storage.results.evaluation_rows import object_of
 from storage.results.standing import chunked
 from storage.schema import tables
 from storage.store import Store
@@ -46,7 +47,7 @@ def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str
     """What each run's report says of its judge; empty where it names none, unknown ids are left out.  Raises StorageError."""
     with store.database.reading() as session:
         rows = session.execute(select(_RUN.public_id, _RUN.report).where(_RUN.public_id.in_(evaluation_ids)))
-        return {key: _object(_object(report, "provenance"), "judge") for key, report in rows}
+        return {key: object_of(object_of(report, "provenance"), "judge") for key, report in rows}
 
 
 def judge_agreement(
@@ -59,21 +60,19 @@ def judge_agreement(
         questions = {question for question, *_ in people}
         runs = session.scalars(select(_RUN).where(_RUN.public_id.in_(evaluation_ids)).options(undefer(_RUN.report)))
         for run in runs:
-            provenance = _object(run.report, "provenance")
-            system = _object(provenance, "system")
+            provenance = object_of(run.report, "provenance")
+            system = object_of(provenance, "system")
             corpus = str(system.get("corpus_digest") or system.get("corpus") or "")
             judged, is_judged = _judged(session, run.id, corpus, questions)
             pairs = [(supported, people[claim]) for claim, supported in judged.items() if claim in people]
-            compared[run.public_id] = _object(provenance, "judge"), pairs, is_judged
-    return {
-        key: JudgeAgreement(judge, _row(str(judge.get("judge") or "unknown"), pairs, is_judged, samples), truncated)
-        for key, (judge, pairs, is_judged) in compared.items()
-    }
-
-
-def _row(judge: str, pairs: Sequence[tuple[bool, bool]], is_judged: bool, samples: int) -> JudgeRow:
-    row = judge_row(judge, pairs, samples=samples, noun="interpretation")
-    return row if is_judged else replace(row, kappa=replace(row.kappa, why=NOBODY), accuracy=replace(row.accuracy, why=NOBODY))
+            compared[run.public_id] = object_of(provenance, "judge"), pairs, is_judged
+    agreements = {}
+    for key, (judge, pairs, is_judged) in compared.items():
+        row = judge_row(str(judge.get("judge") or "unknown"), pairs, samples=samples, noun="interpretation")
+        if not is_judged:
+            row = replace(row, kappa=replace(row.kappa, why=NOBODY), accuracy=replace(row.accuracy, why=NOBODY))
+        agreements[key] = JudgeAgreement(judge, row, truncated)
+    return agreements
 
 
 def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
@@ -115,9 +114,3 @@ def _judged(session: Session, run: int, corpus: str, people_questions: set[str])
 
 def _claim(question: str, corpus: str, answer: str, passage: str) -> _Claim:
     return question_key(question), corpus, answer_key(answer), passage
-
-
-def _object(value: Any, name: str) -> dict[str, Any]:
-    """A report may come from another program."""
-    part = value.get(name) if isinstance(value, dict) else None
-    return part if isinstance(part, dict) else {}

@@ -16,15 +16,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from core.disk import HOLDER, LOCK, check_same_run, locked, plain_or_gz
+from core.disk import HOLDER, LOCK, check_same_run, locked, plain_or_gz, write_json, write_text
 from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 from core.metrics.significance.bootstrap import compare
 from core.settings import ROOT, Settings, child_environment
 from storage.analysis.held_back import Questions, questions_left
 from storage.analysis.loop_process import Runner, last_row, lines, run_command
-from storage.exchange.exports.files import digest, replacing
+from storage.exchange.exports.files import digest
 from storage.exchange.filters import Filters
 from storage.records.results import Snapshot
+from storage.results.evaluation_rows import object_of
 from storage.store import StoreParts
 
 PRACTICE = ROOT / "data" / "practice"
@@ -151,23 +152,19 @@ class _Loop:
 
     # ------------------------------------------------------------ the folder
 
-    def _identity(self) -> dict[str, Any]:
-        """What must be the same for an output folder to be continued; files may have moved."""
-        options = {
+    def _claim(self) -> dict[str, Any]:
+        """The state of the folder.  Raises InputError where it is not this loop's, FormatError where it is damaged."""
+        file, replay = self.out / "loop.json", self.options.replay
+        # what must be the same for a folder to be continued; files may have moved
+        identity = {
             k: v for k, v in asdict(self.options).items() if k not in ("out", "snapshot", "filters", "questions", "replay")
-        }
-        replay = self.options.replay
-        return {
-            **options,
+        } | {
             "minutes": self.options.minutes or (None if self.options.steps else MINUTES),
             "asked_snapshot": self.options.snapshot,
             "filters": self.options.filters.to_json(),
             "questions": digest(self.questions_file),
             "replay": digest(plain_or_gz(replay / "questions.json")) if replay else None,
         }
-
-    def _claim(self) -> dict[str, Any]:
-        file, identity = self.out / "loop.json", self._identity()
         if file.exists():
             try:
                 state = json.loads(file.read_text(encoding="utf-8"))
@@ -182,17 +179,25 @@ class _Loop:
 
     def _note(self, **parts: Any) -> None:
         self.state |= parts
-        with replacing(self.out / "loop.json") as writer:
-            writer.write(json.dumps(self.state, ensure_ascii=False, indent=1) + "\n")
+        write_json(self.out / "loop.json", self.state)
 
     # ------------------------------------------------------------ the parts
 
     def result(self) -> LoopResult:
         snapshot, file = self._snapshot()
-        trainable, questions = _trainable(file), self._questions(file)
+        trainable, questions = _trainable(file), questions_left(self.questions_file, file, self.options.replay)
+        count, left_out = len(questions.rows), questions.left_out
+        if count < 2:
+            raise InputError(
+                f"{self.questions_file}: {left_out} of its {left_out + count} questions were trained on, so {count} "
+                "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
+            )
         self._note(snapshot=snapshot.number, snapshot_sha256=snapshot.sha256)  # not one with too little to train on or to ask
-        questions_file = self._write(questions)
-        count = min(len(questions.rows), self.options.limit or len(questions.rows))
+        questions_file = self.out / ("questions.jsonl" if questions.lines else "questions.json")
+        text = questions.text()
+        if not questions_file.exists() or questions_file.read_text(encoding="utf-8") != text:
+            write_text(questions_file, text)
+        count = min(count, self.options.limit or count)
         before = self._evaluate("before", self.options.init, questions_file, count)
         checkpoint = str(self._train(file))
         after = self._evaluate("after", checkpoint, questions_file, count, before)
@@ -209,26 +214,6 @@ class _Loop:
         if "training" not in files:
             raise InputError(f"snapshot {number} has no training file: take one with the format training")
         return snapshot, files["training"]
-
-    def _questions(self, training: Path) -> Questions:
-        """The questions that were not trained on.  Raises InputError where fewer than two remain."""
-        questions = questions_left(self.questions_file, training, self.options.replay)
-        count, left_out = len(questions.rows), questions.left_out
-        if count < 2:
-            raise InputError(
-                f"{self.questions_file}: {left_out} of its {left_out + count} questions were trained on, so {count} "
-                "can be asked, and a comparison needs 2: give other questions with --questions, or a snapshot with fewer"
-            )
-        return questions
-
-    def _write(self, questions: Questions) -> Path:
-        """A file of these questions."""
-        file = self.out / ("questions.jsonl" if questions.lines else "questions.json")
-        text = questions.text()
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            with replacing(file) as writer:
-                writer.write(text)
-        return file
 
     def _train(self, training: Path) -> Path:
         options, folder = self.options, self.out / "train"
@@ -326,7 +311,15 @@ class _Loop:
                 details: dict[str, Any] = {"snapshot": snapshot.number, "snapshot_sha256": snapshot.sha256, "part": name}
                 if ids:
                     details |= {"before": ids["before"], "verdict": verdict, "differences": [asdict(d) for d in differences]}
-                ids[name] = self._save(name, report, details, snapshot.number)
+                system = object_of(object_of(report, "provenance"), "system")
+                ids[name] = self.store.evaluations.save_evaluation(
+                    system=str(system.get("name", self.settings.system)),
+                    corpus=str(system.get("corpus", self.options.corpus or self.settings.corpus)),
+                    questions=f"{self.questions_file.name} without snapshot {snapshot.number}",
+                    metrics=report["scores"],
+                    report=json.loads(json.dumps({**report, "loop": details})),  # tuples become lists
+                    label=f"{name} training from snapshot {snapshot.number}",
+                )
                 self._note(evaluations=ids)
         result = LoopResult(
             snapshot.number,
@@ -339,21 +332,9 @@ class _Loop:
             questions.left_out,
             trained_on,
         )
-        with replacing(self.out / "result.json") as writer:
-            writer.write(json.dumps(result.to_json(), ensure_ascii=False, indent=1) + "\n")
+        write_json(self.out / "result.json", result.to_json())
         self.progress("done", 1.0)
         return result
-
-    def _save(self, name: str, report: dict[str, Any], details: dict[str, Any], number: int) -> str:
-        system = (report.get("provenance") or {}).get("system") or {}
-        return self.store.evaluations.save_evaluation(
-            system=str(system.get("name", self.settings.system)),
-            corpus=str(system.get("corpus", self.options.corpus or self.settings.corpus)),
-            questions=f"{self.questions_file.name} without snapshot {number}",
-            metrics=report["scores"],
-            report=json.loads(json.dumps({**report, "loop": details})),  # tuples become lists
-            label=f"{name} training from snapshot {number}",
-        )
 
 
 def _arguments(command: list[str], **options: object) -> list[str]:
@@ -387,8 +368,8 @@ def _trainable(file: Path) -> int:
 
 def _retrieval(report: Mapping[str, Any]) -> dict[str, Any]:
     """What the answers were read from, as far as the report says."""
-    system = (report.get("provenance") or {}).get("system") or {}
-    settings = system.get("settings") or {}
+    system = object_of(object_of(report, "provenance"), "system")
+    settings = object_of(system, "settings")
     return {
         **{name: system.get(name) for name in ("corpus", "corpus_digest")},
         **{name: settings.get(name) for name in ("retrieval", "top_k")},

@@ -7,7 +7,6 @@ people as slots, nobody else gets it.  Nothing is reserved for somebody who may 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
 
@@ -123,17 +122,12 @@ class Assignments(engine.Part):
             can_work = (works(tables.Annotator.id, literal(stage)).label(stage) for stage in row.stages)
             query = select(tables.Annotator.id, tables.Annotator.name, *can_work)
             people = {person.id: person for person in session.execute(query.where(tables.Annotator.name != AUTOMATIC))}
-            rows = [
-                self._progress(people[person], stage, tally.get((person, stage)), assigned_counts.get((person, stage), (0, 0)))
-                for person, stage in tally.keys() | assigned_counts.keys()
-                if person in people
-            ]
+            rows = []
+            for key in tally.keys() | assigned_counts.keys():
+                number, stage = key
+                if (person := people.get(number)) is not None:
+                    total, unfinished = assigned_counts.get(key, (0, 0))
+                    tallied = ("submitted", "leased", "returned", "skipped", "gold", "seconds")
+                    counts = {name: getattr(tally.get(key), name, 0) for name in tallied}
+                    rows.append(PersonProgress(person.name, stage, bool(getattr(person, stage)), total, unfinished, **counts))
             return sorted(rows, key=lambda p: (p.person, row.stages.index(p.stage)))
-
-    @staticmethod
-    def _progress(person: Any, stage: WorkStage, tally: Any, assigned: Sequence[int]) -> PersonProgress:
-        """`person`: id, name, and by stage whether they may work there; `tally`: None without a task; `assigned`: all, and unfinished ones."""
-        counts = {key: int(getattr(tally, key, 0)) for key in ("submitted", "leased", "returned", "skipped", "gold")}
-        seconds = float(getattr(tally, "seconds", 0.0))
-        total, unfinished = assigned
-        return PersonProgress(person.name, stage, bool(getattr(person, stage)), total, unfinished, seconds=seconds, **counts)

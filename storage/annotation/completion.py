@@ -123,7 +123,7 @@ def fill_free_slots(session: Session, project: workbench.Project, queue: workben
     """After a slot became free: surplus work takes it, the earliest first.  True if any did."""
     filled = False
     while (surplus := promotable(session, queue)) is not None:
-        slot = unused_slot(queue, holders(session, queue.item_id, queue.stage))
+        slot = unused_slot(queue.slots, holders(session, queue.item_id, queue.stage))
         if slot is None:
             break
         surplus.slot = slot

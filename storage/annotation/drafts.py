@@ -62,7 +62,7 @@ def log_of(session: Session, item: int, stage: str, annotator: int) -> Interacti
         .order_by(line.id)
         .limit(MAX_INTERACTIONS)
     )
-    return InteractionLog.from_events(record_of(Interaction, row) for row in rows)
+    return InteractionLog(tuple(record_of(Interaction, row) for row in rows))
 
 
 def _record(session: Session, place: Place, draft: workbench.Draft) -> Draft:

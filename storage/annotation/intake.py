@@ -71,12 +71,6 @@ def _passage_key(passages: Sequence[dict[str, Any]] | None) -> str:
     return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
 
 
-def _identified(question: ReferenceQuestion, body: dict[str, Any]) -> ReferenceQuestion:
-    """A question without an id is known by its text, and by its own passages where it has some."""
-    content = _passage_key(body["passages"])
-    return question if question.id or not content else replace(question, id=hashlib.sha256(content.encode()).hexdigest()[:16])
-
-
 def _last_position(session: Session, project: workbench.Project) -> int:
     """-1: there are no items."""
     last = session.scalar(
@@ -160,10 +154,13 @@ class Intake(engine.Part):
                 seen_keys.add((keys_by_item[key], _passage_key(passages)))
         new = []
         for question, body in items:
-            identity = (question_key(question.question), _passage_key(body["passages"]))
+            content = _passage_key(body["passages"])
+            identity = (question_key(question.question), content)
             if identity not in seen_keys:
                 seen_keys.add(identity)
-                new.append((_identified(question, body), body))
+                if content and not question.id:  # then it is known by its text and by its own passages
+                    question = replace(question, id=hashlib.sha256(content.encode()).hexdigest()[:16])
+                new.append((question, body))
         return new
 
     def _put(self, session: Session, project: workbench.Project, items: Sequence[_NewItem], gold: bool) -> int:

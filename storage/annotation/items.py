@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from sqlalchemy import and_, false, func, or_, select
 from sqlalchemy.orm import undefer
@@ -167,16 +166,18 @@ class Items(engine.Part):
                 tasks, drafts = tasks.where(task.annotator_id == annotator_id), drafts.where(draft.annotator_id == annotator_id)
             tally = {t.stage: t for t in session.execute(tasks.group_by(task.stage))}
             open_drafts: dict[str, int] = {row[0]: row[1] for row in session.execute(drafts)}
-            return {
-                cast(WorkStage, name): _progress(
-                    name,
-                    totals.get(name, {}),
-                    1 if name == "validation" else row.annotators_per_item,  # one person validates
-                    tally.get(name),
-                    open_drafts.get(name, 0),
+            progress: dict[WorkStage, StageProgress] = {}
+            for name in stages:
+                states, tasks_of_stage = totals.get(name, {}), tally.get(name)
+                counts = {state: states.get(state, 0) for state in get_args(ItemState)}
+                counts |= {tallied: getattr(tasks_of_stage, tallied, 0) for tallied in _TALLIED}
+                items = sum(states.values())
+                slots = items if name == "validation" else items * row.annotators_per_item  # one person validates
+                seconds = float(getattr(tasks_of_stage, "seconds", 0.0))
+                progress[name] = StageProgress(
+                    name, items, slots=slots, drafts=open_drafts.get(name, 0), seconds=seconds, **counts
                 )
-                for name in stages
-            }
+            return progress
 
     @allowed_to("annotate")
     def submitted(self, project: str, user: str, stage: WorkStage) -> int:
@@ -219,17 +220,3 @@ def tallies(moment: Any, *, gold_counts: bool = False) -> list[Any]:
         count(and_(is_submitted, gold), "gold"),
         func.coalesce(func.sum(task.seconds).filter(or_(is_submitted, task.version > 0)), 0.0).label("seconds"),
     ]
-
-
-def _progress(stage: str, totals: Mapping[str, int], slots: int, tally: Any, drafts: int) -> StageProgress:
-    counts = {state: totals.get(state, 0) for state in get_args(ItemState)}
-    counts |= {name: int(getattr(tally, name, 0)) for name in _TALLIED}
-    items = sum(totals.values())
-    return StageProgress(
-        stage=cast(WorkStage, stage),
-        items=items,
-        slots=slots * items,
-        drafts=drafts,
-        seconds=float(getattr(tally, "seconds", 0.0)),
-        **counts,
-    )

@@ -15,24 +15,6 @@ from storage.schema import engine, tables, workbench
 PORTION = 1000  # predictions linked in one transaction: others can save in between
 
 
-def _unlinked(session: Session, project: workbench.Project) -> list[tuple[int, int, int]]:
-    """(item, side, the newest prediction of that side's system) where the item has no prediction of this system yet."""
-    item, link, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
-    links: list[tuple[int, int, int]] = []
-    for side, system in enumerate(project.systems):
-        linked = prediction.__table__.alias()
-        links_of_it = select(link.id).join(linked, linked.c.id == link.prediction_id).where(linked.c.system == system)
-        present = links_of_it.where(link.item_id == item.id).exists()
-        newest = (
-            select(item.id, func.max(prediction.id))
-            .join(prediction, prediction.question_id == item.question_id)
-            .where(item.project_id == project.id, prediction.system == system, ~present)
-            .group_by(item.id)
-        )
-        links += [(i, side, p) for i, p in session.execute(newest)]
-    return sorted(links)
-
-
 def linked_count(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
     """How many predictions of an item (by id) are linked, in SQL."""
     line = workbench.ItemPrediction
@@ -93,10 +75,23 @@ def unlink_others(session: Session, project: workbench.Project) -> None:
 
 def link_all(database: engine.Database, project: int) -> int:
     """Links what is not linked yet, PORTION at a time; returns how many."""
+    item, line, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
+    linked = prediction.__table__.alias()
+    # (item, side, the newest prediction of that side's system) where the item has no prediction of this system yet
+    links: list[tuple[int, int, int]] = []
     with database.reading() as session:
-        links = _unlinked(session, session.get_one(workbench.Project, project))
+        for side, system in enumerate(session.get_one(workbench.Project, project).systems):
+            lines_of_it = select(line.id).join(linked, linked.c.id == line.prediction_id).where(linked.c.system == system)
+            newest = (
+                select(item.id, func.max(prediction.id))
+                .join(prediction, prediction.question_id == item.question_id)
+                .where(item.project_id == project, prediction.system == system)
+                .where(~lines_of_it.where(line.item_id == item.id).exists())
+                .group_by(item.id)
+            )
+            links += [(key, side, newest_one) for key, newest_one in session.execute(newest)]
     count = 0
-    for part in chunked(links, PORTION):
+    for part in chunked(sorted(links), PORTION):
         with database.writing() as session:
             count += link(session, session.get_one(workbench.Project, project), part)
     if count:

@@ -153,7 +153,15 @@ class Projects(engine.Part):
             row.updated = engine.now()
             session.flush()
             if "annotators_per_item" in columns:
-                self._set_slots(session, row)
+                queue, slots = workbench.ItemStage, row.annotators_per_item
+                if surplus := vacate(session, row.id, slots):
+                    raise InputError(
+                        f"{surplus} pieces of work are held beyond {slots} annotators an item: they have to be released first"
+                    )
+                stages = (queue.project_id == row.id, queue.stage != "validation", queue.gold == False)  # noqa: E712  (one person validates)
+                session.execute(update(queue).where(*stages).values(slots=slots))
+                session.expire_all()
+                refresh_states(session, row.id, row.stages)
             if "systems" in columns:
                 unlink_others(session, row)
             note(session, manager.id, "project changed", project=row.id, details=columns)
@@ -162,21 +170,6 @@ class Projects(engine.Part):
             update_items(self.database, number)
         fill_margins(self.database, number)
         return record
-
-    @staticmethod
-    def _set_slots(session: Session, row: workbench.Project) -> None:
-        queue, number = workbench.ItemStage, row.annotators_per_item
-        if surplus := vacate(session, row.id, number):
-            raise InputError(
-                f"{surplus} pieces of work are held beyond {number} annotators an item: they have to be released first"
-            )
-        session.execute(
-            update(queue)
-            .where(queue.project_id == row.id, queue.stage != "validation", queue.gold == False)  # noqa: E712  (one person validates)
-            .values(slots=number)
-        )
-        session.expire_all()
-        refresh_states(session, row.id, row.stages)
 
     @allowed_to("annotate")
     def projects(self, state: ProjectState | None = None, limit: int = 50) -> list[Project]:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from sqlalchemy import BigInteger, ColumnElement, Table, bindparam, select, update
+from sqlalchemy import BigInteger, Table, bindparam, select, update
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.orm import Session
 
@@ -21,25 +21,18 @@ _PRIME = 2**31 - 1
 
 def queue_order(project: workbench.Project) -> tuple[Any, ...]:
     """What a query of `item_stage` joined with `project_item` is sorted by.  Items without the value come last, in the order of the file."""
-    item, place = (
-        workbench.ProjectItem,
-        workbench.ItemStage.item_id,
-    )  # items are added at the end: by id is by position, from an index
+    item, place = workbench.ProjectItem, workbench.ItemStage.item_id  # added at the end: by id is by position, from an index
     if project.ordering == "random":
-        return _shuffled(project.seed), place
+        # a pseudo-random number of each position: a square modulo a prime, below 2^62 on the way, so that every database computes the same
+        digest = hashlib.sha256(str(project.seed).encode()).digest()
+        factor, shift = (int.from_bytes(part) % (_PRIME - 1) + 1 for part in (digest[:8], digest[8:16]))
+        straight = (sql_cast(item.position, BigInteger) * factor + shift) % _PRIME
+        return straight * straight % _PRIME, place
     if project.ordering == "uncertainty":
         return item.margin.nulls_last(), place
     if project.ordering == "disagreement":
         return item.disagreement.desc().nulls_last(), place
     return (place,)
-
-
-def _shuffled(seed: int) -> ColumnElement[int]:
-    """A pseudo-random number of each position: a square modulo a prime, below 2^62 on the way, so that every database computes the same."""
-    digest = hashlib.sha256(str(seed).encode()).digest()
-    factor, shift = (int.from_bytes(part) % (_PRIME - 1) + 1 for part in (digest[:8], digest[8:16]))
-    straight = (sql_cast(workbench.ProjectItem.position, BigInteger) * factor + shift) % _PRIME
-    return straight * straight % _PRIME
 
 
 def margin_of(trace: Mapping[str, Any]) -> float | None:

@@ -15,6 +15,7 @@ from storage.annotation.tasks import lease_end, load_task, same_work, task_row
 from storage.records.annotation import Task
 from storage.records.checks import MAX_NOTE_CHARS, check_text
 from storage.records.enumerations import WorkStage
+from storage.records.projects import AUTOMATIC
 from storage.schema import engine, tables, workbench
 
 
@@ -25,7 +26,8 @@ class Returns(engine.Part):
     def return_item(self, item: str, annotator: str, stage: WorkStage, reason: str, by: str) -> Task:
         """Sends submitted work back to its annotator: it keeps its slot, counts no longer, and comes first in their queue.
 
-        Raises InputError without a reason, for work that is not submitted, and a generation that a person validated already;
+        Raises InputError without a reason, for work that is not submitted, an automatic validation (return an annotation, and
+        it is taken back), and a generation that a person validated already;
         NotFoundError, NotAllowedError unless `by` is a validator.
         """
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
@@ -34,7 +36,7 @@ class Returns(engine.Part):
             annotator_id = session.scalar(select(tables.Annotator.id).filter_by(name=annotator))
             place = find_place(session, item, by, stage)
             row = task_row(session, place.item.id, stage, annotator_id) if annotator_id is not None else None
-            if row is None or row.state != "submitted":
+            if row is None or row.state != "submitted" or annotator == AUTOMATIC:  # its returned work nobody would take up
                 raise InputError(f"'{annotator[:80]}' has submitted nothing here that could be returned")
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
@@ -66,7 +68,11 @@ class Returns(engine.Part):
             if stage == "generation" and row.slot is not None:
                 retract_automatic(session, place.item.id)
             details = {"stage": stage, "version": row.version}
-            earlier = self._earlier(session, row)
+            submission = workbench.Submission
+            query = select(submission).where(same_work(submission, row)).order_by(submission.version.desc())
+            versions = session.scalars(query).all()
+            current = versions[0].restores or versions[0].version  # one that an undo made counts as the one that it restored
+            earlier = next((s for s in versions if s.version < current), None)
             holds_slot = row.slot is not None
             if earlier is None:
                 moment = engine.now()
@@ -83,15 +89,6 @@ class Returns(engine.Part):
             action = "submission undone" if earlier else "item reopened"
             note(session, place.person.id, action, project=row.project_id, item=row.item_id, details=details)
             return load_task(session, row)
-
-    @staticmethod
-    def _earlier(session: Session, task: workbench.Task) -> workbench.Submission | None:
-        """The version before the current one; one that an undo made counts as the version that it restored."""
-        submission = workbench.Submission
-        query = select(submission).where(same_work(submission, task)).order_by(submission.version.desc())
-        versions = session.scalars(query).all()
-        current = versions[0].restores or versions[0].version
-        return next((s for s in versions if s.version < current), None)
 
 
 def reopen_draft(session: Session, task: workbench.Task) -> None:

@@ -55,7 +55,7 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
 
 def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, annotator: int | None = None) -> int | None:
     """A slot that may be taken, or None.  Expired leases (except that of this `annotator`, an id) lose theirs only if one is needed."""
-    slot = unused_slot(queue, holders(session, queue.item_id, queue.stage))
+    slot = unused_slot(queue.slots, holders(session, queue.item_id, queue.stage))
     if slot is not None:
         return slot
     task = workbench.Task
@@ -70,10 +70,10 @@ def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, an
     return slot
 
 
-def unused_slot(queue: workbench.ItemStage, tasks: Sequence[workbench.Task]) -> int | None:
-    """The lowest slot that none of these tasks, the holders, has; None: all are taken."""
+def unused_slot(slots: int, tasks: Sequence[workbench.Task]) -> int | None:
+    """The lowest of so many slots that none of these tasks, the holders, has; None: all are taken."""
     used_slots = {task.slot for task in tasks}
-    return next((n for n in range(queue.slots) if n not in used_slots), None)
+    return next((n for n in range(slots) if n not in used_slots), None)
 
 
 def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task | None:
@@ -104,8 +104,7 @@ def vacate(session: Session, project: int, number: int) -> int:
     )
     session.expire_all()
     for row in session.scalars(higher).all():
-        used_slots = {holder.slot for holder in holders(session, row.item_id, row.stage)}
-        slot = next((n for n in range(number) if n not in used_slots), None)
+        slot = unused_slot(number, holders(session, row.item_id, row.stage))
         if slot is None:
             surplus += 1
         else:

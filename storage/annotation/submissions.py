@@ -83,7 +83,7 @@ def _records(session: Session, rows: Sequence[Any]) -> list[Submission]:
     for event in session.scalars(select(line).where(line.item_id.in_(items)).order_by(line.id)):
         events[_work_key(event)].append(record_of(Interaction, event))
     return [
-        _record(row.Submission, row.Task, names_of(row), InteractionLog.from_events(events[_work_key(row.Submission)]))
+        _record(row.Submission, row.Task, names_of(row), InteractionLog(tuple(events[_work_key(row.Submission)])))
         for row in rows
     ]
 
@@ -152,7 +152,12 @@ class Submissions(engine.Part):
             if task.slot is None and task.state != "submitted" and place.queue.state == "open":  # takes a slot if one is free
                 fill_free_slots(session, place.project, place.queue)
                 task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
-            score = _score(session, place, content) if place.item.gold is not None else None
+            score = None
+            if place.item.gold is not None:
+                answer = tables.PredictedAnswer
+                rows = session.execute(_linked_answers(place.item.id, answer.position, answer.text))
+                texts = {(prediction, position): text for prediction, position, text in rows}
+                score = gold_score(gold_from_json(place.item.gold), content, texts)
             submission = add_version(session, task, plain, seconds=seconds, score=score)
             draft = body if body is not None else place.draft.body if place.draft is not None else {"content": plain}
             put_draft(session, task, place.draft, draft, open=False)
@@ -279,9 +284,3 @@ def _completed(session: Session, place: Place, prompt: str, content: Content, se
             raise SourcesChangedError("an annotation was changed or sent back meanwhile: load them again")
         return replace(content, warnings=warnings, sources=present)
     return replace(content, warnings=warnings)
-
-
-def _score(session: Session, place: Place, content: Content) -> float:
-    answer = tables.PredictedAnswer
-    rows = session.execute(_linked_answers(place.item.id, answer.position, answer.text))
-    return gold_score(gold_from_json(place.item.gold or {}), content, {(row[0], row[1]): row[2] for row in rows})

@@ -202,11 +202,6 @@ class _Groups:
         self.group_of[key] = target
         self.surfaces[target] += [form for form in forms if form not in self.surfaces[target]]
 
-    def is_alone(self, text: str) -> bool:
-        """No other answer was joined to it."""
-        key = answer_key(text)
-        return key not in self.group_of or all(answer_key(form) == key for form in self.surfaces[self.group_of[key]])
-
 
 def holdings(question: ContributedQuestion) -> Iterator[tuple[int, str, bool]]:
     """(answer, person, whether they hold it correct) for every person with a vote on it: a person who wrote an answer set, before
@@ -300,7 +295,8 @@ def _add_duplicates(
     for key, target_of in targets.items():
         text, source = texts[key], groups.group_of.get(key)
         (target, *others) = dict.fromkeys(target_of.values())
-        if others or source == target or balance[target] <= 0 or not groups.surfaces[target] or not groups.is_alone(text):
+        has_aliases = source is not None and any(answer_key(form) != key for form in groups.surfaces[source])
+        if others or source == target or balance[target] <= 0 or not groups.surfaces[target] or has_aliases:
             continue
         against = sum(
             group == source and annotator not in target_of and (not correct or stance.get((target, annotator), False))

@@ -90,8 +90,16 @@ def check_line(line: Row) -> Row:
     for column in columns.values():
         _check_value(column, row.get(column.name))
     for field, reader in READERS.get(table.name, {}).items():
-        if row.get(field) is not None:
-            _read(reader, field, row)
+        if row.get(field) is None:
+            continue
+        try:
+            reader(row)
+        except FormatError as e:
+            raise FormatError(e.problem, field=e.field or field) from None
+        except AmbiscopeError as e:
+            raise FormatError(str(e), field=field) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            raise FormatError(f"not the layout of this field ({type(e).__name__}: {str(e)[:80]})", field=field) from None
     return line
 
 
@@ -127,17 +135,6 @@ def _time(value: Any, field: str) -> datetime:
     if time.tzinfo is None:
         raise FormatError("the time has no time zone", field=field)
     return time
-
-
-def _read(reader: Callable[[Row], Any], field: str, row: Row) -> None:
-    try:
-        reader(row)
-    except FormatError as e:
-        raise FormatError(e.problem, field=e.field or field) from None
-    except AmbiscopeError as e:
-        raise FormatError(str(e), field=field) from None
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise FormatError(f"not the layout of this field ({type(e).__name__}: {str(e)[:80]})", field=field) from None
 
 
 def _text(field: str, limit: int) -> Callable[[Row], Any]:

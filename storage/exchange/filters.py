@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.errors import InputError, NotFoundError
+from core.text import stored_name
 from storage.records.enumerations import WorkStage
 from storage.schema import tables, workbench
 
@@ -37,6 +38,7 @@ class Filters:
     weighted: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "annotators", tuple(map(stored_name, self.annotators)))  # in the form of the database
         if strange := [s for s in self.stages if s not in STAGES]:
             raise InputError(f"unknown stage '{strange[0]}'; use one of {', '.join(STAGES)}")
         if self.minimum_agreement is not None and not 0 <= self.minimum_agreement <= 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -73,24 +73,14 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class InteractionLog:
-    """One person's searches and opened passages for one item; the first two are AmbigNQ's (full version) fields."""
+    """One person's searches and opened passages for one item."""
 
-    used_queries: tuple[str, ...]
-    viewed_doc_titles: tuple[str, ...]
-    viewed_passage_ids: tuple[str, ...]
     events: tuple[Interaction, ...]
 
-    @classmethod
-    def from_events(cls, events: Iterable[Interaction]) -> InteractionLog:
-        """With the distinct queries, titles and passages, each in the order of its first time."""
-        events = tuple(events)
-        viewed = [e for e in events if e.kind == "view"]
-        return cls(
-            tuple(dict.fromkeys(e.query for e in events if e.kind == "search")),
-            tuple(dict.fromkeys(e.title for e in viewed if e.title)),
-            tuple(dict.fromkeys(e.passage_id for e in viewed)),
-            events,
-        )
+    @property
+    def viewed_passage_ids(self) -> tuple[str, ...]:
+        """Each once, in the order of its first time."""
+        return tuple(dict.fromkeys(e.passage_id for e in self.events if e.kind == "view"))
 
 
 # ---------------------------------------------------------------- content of the three stages
@@ -171,7 +161,7 @@ class Submission:
     """One version of what a person submitted.  Versions are never changed; `current` marks the last one of a task that was
     neither returned nor reopened; `counted` that it fills one of the item's slots."""
 
-    id: int  # grows: pass it as `after` for the next page
+    id: int  # grows with each submission
     item: str
     project: str
     stage: WorkStage

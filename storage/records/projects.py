@@ -37,18 +37,12 @@ AUTOMATIC = "automatic validation"  # the annotator's name of validations withou
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """`signs_in`: has a password or an OpenID Connect subject."""
-
     name: str
     role: Role
     active: bool
     has_password: bool
     has_subject: bool
     created: datetime
-
-    @property
-    def signs_in(self) -> bool:
-        return self.active and (self.has_password or self.has_subject)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from sqlalchemy import Integer, func, insert, select, type_coerce
@@ -24,27 +24,18 @@ _CHUNK = 500  # rows written at a time
 Row = dict[str, Any]
 
 
-def _sound_rows(value: Any) -> list[Row] | None:
-    """The rows, or None where they are not an evaluation's: then they stay in the report.  Raises InputError for equal ids."""
-    if not isinstance(value, list) or not value:
-        return None
+def _sound_rows(value: Any) -> list[Row]:
+    """The rows; none where they are not an evaluation's: then they stay in the report.  Raises InputError for equal ids."""
+    if not isinstance(value, list):
+        return []
     if not all(isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row for row in value):
-        return None
+        return []
     ids: set[str] = set()
     for row in value:
         if row["id"] in ids or not row["id"] or len(row["id"]) > MAX_ID_CHARS:
             raise InputError(f"the report's row '{row['id'][:80]}' has no id of its own of 1 to {MAX_ID_CHARS} characters")
         ids.add(row["id"])
     return value
-
-
-def _store_rows(session: Session, key: int, rows: Sequence[Row]) -> None:
-    for start in range(0, len(rows), _CHUNK):
-        part = list(enumerate(rows[start : start + _CHUNK], start))
-        session.execute(insert(_ROW), [_columns(key, position, row) for position, row in part])
-        values = [value for position, row in part for value in _values(key, position, row)]
-        if values:
-            session.execute(insert(_VALUE), values)
 
 
 def store_traces(session: Session, public_id: str, traces: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
@@ -69,7 +60,7 @@ def store_traces(session: Session, public_id: str, traces: Iterable[tuple[str, M
 def _columns(key: int, position: int, row: Row) -> Row:
     fine = row["error"] is None
     answers, references = row.get("answers"), row.get("references")
-    counts = _object(row, "errors")
+    counts = object_of(row, "errors")
     return {
         "evaluation_id": key,
         "position": position,
@@ -89,8 +80,8 @@ def _columns(key: int, position: int, row: Row) -> Row:
 
 
 def _values(key: int, position: int, row: Row) -> Iterator[Row]:
-    weights = _object(row, "weights")
-    for metric, value in _object(row, "metrics").items():
+    weights = object_of(row, "weights")
+    for metric, value in object_of(row, "metrics").items():
         number, weight = _number(value), _number(weights.get(metric))
         if number is not None:
             weight = 1.0 if weight is None else weight
@@ -115,10 +106,10 @@ def add_evaluation(session: Session, *, report: Mapping[str, Any], label: str = 
     """Stores checked content inside the caller's transaction.  `columns`: those that do not follow from the report."""
     report = dict(report)
     rows = _sound_rows(report.get("rows"))
-    if rows is not None:
+    if rows:
         del report["rows"]
-    provenance, timings = _object(report, "provenance"), _object(report, "timings")
-    system, tags = _object(provenance, "system"), _object(provenance, "tags")
+    provenance, timings = object_of(report, "provenance"), object_of(report, "timings")
+    system, tags = object_of(provenance, "system"), object_of(provenance, "tags")
     run = _RUN(
         report=report,
         label=label.strip(),
@@ -137,8 +128,11 @@ def add_evaluation(session: Session, *, report: Mapping[str, Any], label: str = 
     )
     session.add(run)
     session.flush()
-    if rows is not None:
-        _store_rows(session, run.id, rows)
+    for start in range(0, len(rows), _CHUNK):
+        part = list(enumerate(rows[start : start + _CHUNK], start))
+        session.execute(insert(_ROW), [_columns(run.id, position, row) for position, row in part])
+        if values := [value for position, row in part for value in _values(run.id, position, row)]:
+            session.execute(insert(_VALUE), values)
     _store_scores(session, run.id, report)
     return run
 
@@ -151,12 +145,12 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
     counts = {
         name: (n, multi) for name, n, multi in session.execute(query.where(_VALUE.evaluation_id == key).group_by(_VALUE.metric))
     }
-    for metric, means in _object(report, "scores").items():
+    for metric, means in object_of(report, "scores").items():
         for number, scope in enumerate(get_args(Scope)):
             mean = _number(means.get(scope)) if isinstance(means, dict) else None
             if mean is None:
                 continue
-            ends = _object(_object(report, "intervals"), metric).get(scope)
+            ends = object_of(object_of(report, "intervals"), metric).get(scope)
             low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
             n = int(counts.get(metric, (0, 0))[number] or 0)
             score = {"scope": scope, "n": n, "mean": mean, "low": _number(low), "high": _number(high)}
@@ -164,7 +158,8 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
     session.flush()
 
 
-def _object(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+def object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A part of a report, which may come from another program; empty where it is no object."""
     part = value.get(name)
     return part if isinstance(part, dict) else {}
 

@@ -62,13 +62,6 @@ def question_row(session: Session, question: Question) -> tables.Question:
     return row
 
 
-def _probability(value: float, position: int) -> float:
-    # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
-    if not -1e-3 <= value <= 1 + 1e-3:
-        raise InputError(f"answer {position + 1} has probability {value}; it must be in 0..1")
-    return min(max(value, 0.0), 1.0)
-
-
 def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> tables.Prediction:
     """The row of a prediction: the one that has this key already, else a new one with its answers.  `trace`: of `plain_trace`.
 
@@ -99,6 +92,9 @@ def put_prediction(session: Session, prediction: Prediction, trace: dict[str, An
     session.add(row)
     session.flush()
     for position, answer in enumerate(prediction.answers):
+        # rounding of float32 sums may leave 1.0000001; the trace keeps the exact value
+        if not -1e-3 <= answer.probability <= 1 + 1e-3:
+            raise InputError(f"answer {position + 1} has probability {answer.probability}; it must be in 0..1")
         clarification = prediction.clarification_of(answer.text)
         rewritten = clarification if clarification and clarification.question else None
         session.add(
@@ -106,7 +102,7 @@ def put_prediction(session: Session, prediction: Prediction, trace: dict[str, An
                 prediction_id=row.id,
                 position=position,
                 text=answer.text,
-                probability=_probability(answer.probability, position),
+                probability=min(max(answer.probability, 0.0), 1.0),
                 evidence=to_json(answer.evidence),
                 clarified=rewritten.question if rewritten else None,
                 passed=rewritten.passed if rewritten else None,

@@ -48,9 +48,7 @@ class Prediction(Row):
     checkpoint: Mapped[str]
     checkpoint_digest: Mapped[str]
     seconds: Mapped[float]
-    trace: Mapped[dict[str, Any]] = mapped_column(
-        deferred=True
-    )  # core.trace.to_json of the whole prediction; lists don't load it
+    trace: Mapped[dict[str, Any]] = mapped_column(deferred=True)  # core.trace.to_json of all of it; lists don't load it
     created: Mapped[datetime]
 
 

@@ -25,8 +25,6 @@ APPEND_ONLY = ("guideline", "submission", "interaction", "activity", "comment")
 class Account(Row):
     """Role and ways to sign in of an annotator.  A name without an account has the role annotator."""
 
-    __table_args__ = ()
-
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), unique=True)
     role: Mapped[Role]
     password: Mapped[str | None]  # argon2id, with its salt and parameters

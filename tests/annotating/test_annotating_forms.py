@@ -7,9 +7,13 @@ import pytest
 from core.annotating import generation as g
 from core.annotating import judging as j
 from core.annotating.history import History
+from core.annotating.labels import LABELS, QUESTION_LABELS
 from core.errors import InputError
 from core.trace import from_json, to_json
 from core.types import Annotation, QAPair
+from pages.annotate import judging as looks
+from pages.manage import items
+from pages.quality import tables
 
 WOOD = g.OfferedSuggestion("p1", 0, "Natalie Wood", "Who played Maria in the film?", ("d1",))
 ZEGLER = g.OfferedSuggestion("p1", 1, "Rachel Zegler", "Who played Maria in the 2021 film?", ("d2", "d3"))
@@ -115,6 +119,13 @@ def test_problems_of_a_judgment_are_named() -> None:
     assert "question of answer 1, 3" in questions
     assert "which of the two" in preference
     assert j.problems(j.Form(), [], 1) == ()
+
+
+def test_every_label_has_its_looks_and_its_help() -> None:
+    assert list(looks.ANSWER_LABELS) == list(items.LABEL_COLOURS) == list(LABELS)
+    assert list(looks.QUESTION_LABELS) == list(items.QUESTION_BADGES) == list(QUESTION_LABELS)
+    assert set(looks.ICONS) == {*LABELS, *QUESTION_LABELS}
+    assert set(LABELS) <= set(tables.HELP)
 
 
 def test_missing_answers_are_lines() -> None:

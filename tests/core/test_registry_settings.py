@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import FormatError, InputError, UnknownNameError
+from core.errors import InputError, UnknownNameError
 from core.registry import Entry, Registry
 from core.settings import Settings
 from core.systems import SYSTEMS
@@ -59,8 +59,3 @@ def test_wrong_settings_say_what_to_do(name: str, value: str, says: str) -> None
     with pytest.raises(InputError) as caught:
         Settings.from_env({name: value})
     assert says in str(caught.value)
-
-
-def test_errors_say_where() -> None:
-    assert str(FormatError("no id", file="a.tsv", line=3, field="id")) == "a.tsv, line 3, field 'id': no id"
-    assert str(FormatError("no id")) == "no id"

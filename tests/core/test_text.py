@@ -109,8 +109,4 @@ def test_other_questions_stay_apart(a: str, b: str) -> None:
 )
 def test_names_that_look_alike(name: str, other: str) -> None:
     assert T.confusable_name(name, ["Zoe", other]) == other
-    assert not T.confusable_name(name, [name, "Zoe"])
-
-
-def test_names_with_other_accents_do_not_look_alike() -> None:
-    assert not T.confusable_name("M\u00fcller", ["Muller", "M\u00f6ller"])
+    assert not T.confusable_name(name, [name, "Zoe", "Ma\u0308ria"])  # other accents are another name

@@ -208,13 +208,6 @@ def test_the_answers_of_one_come_before_the_rewriting_of_another() -> None:
     finish(first, second)
 
 
-def test_as_many_as_there_are_places_do_not_wait() -> None:
-    line = Line(lambda: 2)
-    first, second, third = ask(line), ask(line), ask(line, 1)
-    assert third.events[-1].running == 2
-    finish(first, second, third)
-
-
 def test_what_a_question_asks_itself_and_what_runs_elsewhere_does_not_wait() -> None:
     line = Line(lambda: 1)
 
@@ -235,10 +228,11 @@ def test_a_thread_that_ends_within_a_question_holds_up_nobody() -> None:
         assert list(place.wait(lambda: False)) == []
 
 
-def test_a_process_that_admits_more_has_more_places() -> None:
+def test_as_many_as_the_process_admits_do_not_wait() -> None:
     turns.admit(2)
     try:
-        questions = [ask(turns.LINE), ask(turns.LINE)]
+        questions = [ask(turns.LINE), ask(turns.LINE), ask(turns.LINE, 1)]
+        assert questions[-1].events[-1].running == 2
     finally:
         turns.admit(1)
     finish(*questions)

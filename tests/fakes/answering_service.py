@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -120,7 +120,3 @@ class _InThread(Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield  # signals are for the main thread
-
-
-def shown(rows: Sequence[Any]) -> list[str]:
-    return [type(row).__name__ for row in rows]

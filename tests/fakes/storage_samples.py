@@ -1,4 +1,4 @@
-"""Predictions for the storage tests, and workers that run in other processes."""
+"""Predictions for the storage tests, and a worker that runs in another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from core import types as t
 from core.metrics.errors import BUCKETS
 from storage.access.actors import annotator_row
 from storage.exchange.imports.importing import write_pairs
-from storage.results.predictions import question_row
 from storage.results.standing import pairs_of
 from storage.schema import tables
 from storage.schema.engine import now
@@ -219,30 +218,7 @@ def write_until_killed(url: str, pipe: Any) -> None:
             number += 1
 
 
-def write_some(url: str, name: str, count: int) -> None:
-    """`count` predictions, each judged twice by one shared annotator's name and one of its own."""
-    with Store(url) as store:
-        for number in range(count):
-            saved = store.predictions.save_prediction(prediction(f"{name} {number}?"))
-            store.labels.judge(saved, 0, "shared", "correct")
-            store.labels.judge(saved, 0, name, "wrong", note=str(number))
-
-
-def ask(store: Store, text: str, id: str) -> str:
-    """A stored question that nobody predicted or judged anything of; its public id."""
-    with store.database.writing() as session:
-        return question_row(session, t.Question(text, id=id)).public_id
-
-
 def noted_exports(store: Store) -> list[tables.Export]:
     """What the database noted of exports and backups."""
     with store.database.reading() as session:
         return list(session.scalars(select(tables.Export).order_by(tables.Export.id.desc())))
-
-
-def whole_report(store: Store, evaluation: str) -> dict[str, Any]:
-    """A stored run's report with all its rows: what an export holds of it."""
-    with store.database.reading() as session:
-        run = session.scalars(select(tables.Evaluation).filter_by(public_id=evaluation)).one()
-        rows = select(tables.EvaluationRow.body).filter_by(evaluation_id=run.id).order_by(tables.EvaluationRow.position)
-        return {**run.report, "rows": list(session.scalars(rows))}

@@ -1,4 +1,4 @@
-"""Files of JSON lines, what stands beside a database, and calls at the same instant: for the tests of the store."""
+"""Files of JSON lines, votes, what stands beside a database, and calls at the same instant: for the tests of the store."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from storage.exchange.consensus import Vote
 from storage.exchange.filters import Filters
 from storage.store import Store
 
@@ -32,6 +34,12 @@ def exported(store: Store, format: Any, path: Path, **filters: Any) -> list[dict
     if format == "csv":
         return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
     return read_lines(path) if format in ("training", "preferences") else json.loads(path.read_text(encoding="utf-8"))
+
+
+def vote(annotator: str, answer: str, label: str = "correct", clarified: str = "", minutes: int = 0, **more: Any) -> Vote:
+    """A judgment so many minutes after nine."""
+    nine = datetime(2026, 1, 1, 9, tzinfo=UTC)
+    return Vote(annotator, answer, clarified, label, nine + timedelta(minutes=minutes), **more)
 
 
 def digest(path: Path) -> dict[str, str]:

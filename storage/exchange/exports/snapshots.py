@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import func, select
-from sqlalchemy.orm import Session
 
 from core.disk import describe_error, draft_name, write_json, write_text
 from core.errors import InputError, NotFoundError, StorageError
@@ -97,8 +96,18 @@ class Exports(Part):
         draft = draft_name(folder / "snapshot")
         try:
             draft.mkdir(parents=True)
-            files, filters_json = self._snapshot_files(draft, formats, filters, progress)
-            return self._publish(folder, draft, files, filters_json, note)
+            files = []
+            with self.reading() as session:
+                check_filters(session, filters)
+                names = Names(session, filters.pseudonyms)
+                for index, name in enumerate(formats):
+                    progress(index, len(formats))
+                    path = draft / f"{name}{FORMATS[name].suffix}"
+                    with replacing(path) as writer:
+                        counts = write_rows(session, FORMATS[name], writer, filters, names)
+                    size, sha256 = size_and_digest(path)
+                    files.append({"format": name, "file": path.name, "sha256": sha256, "bytes": size, "counts": counts})
+            return self._publish(folder, draft, files, filters.to_json(names), note)
         except OSError as e:
             raise StorageError(
                 f"{folder}: the snapshot cannot be written ({describe_error(e, folder)}); nothing was left behind"
@@ -107,22 +116,6 @@ class Exports(Part):
             if draft.exists():
                 _delete(draft)
 
-    def _snapshot_files(
-        self, draft: Path, formats: Sequence[str], filters: Filters, progress: Callable[[int, int], None]
-    ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        files = []
-        with self.reading() as session:
-            check_filters(session, filters)
-            names = Names(session, filters.pseudonyms)
-            for index, name in enumerate(formats):
-                progress(index, len(formats))
-                path = draft / f"{name}{FORMATS[name].suffix}"
-                with replacing(path) as writer:
-                    counts = write_rows(session, FORMATS[name], writer, filters, names)
-                size, sha256 = size_and_digest(path)
-                files.append({"format": name, "file": path.name, "sha256": sha256, "bytes": size, "counts": counts})
-            return files, filters.to_json(names)
-
     def _publish(
         self, folder: Path, draft: Path, files: list[dict[str, Any]], filters_json: dict[str, Any], note: str
     ) -> Snapshot:
@@ -130,7 +123,9 @@ class Exports(Part):
         target: Path | None = None
         try:
             with self.writing() as session:
-                number = _next_number(session, folder)
+                # a folder may outlive a restored database
+                numbers = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
+                number = max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *numbers]) + 1
                 body = {
                     "number": number,
                     "created": now().isoformat(),
@@ -205,12 +200,6 @@ class Exports(Part):
 def _check_unchanged(path: Path, sha256: str) -> None:
     if digest(path) != sha256:
         raise StorageError(f"{path} was changed since the snapshot was taken: take another one")
-
-
-def _next_number(session: Session, folder: Path) -> int:
-    """One more than the last number in the database and in the folder: a folder may outlive a restored database."""
-    numbers = [int(p.name) for p in folder.glob("[0-9][0-9][0-9][0-9]*") if p.name.isdigit()]
-    return max([session.scalar(select(func.max(SnapshotRow.number))) or 0, *numbers]) + 1
 
 
 def _delete(folder: Path) -> None:

@@ -184,10 +184,14 @@ def _agreed(session: Session, filters: Filters, counts: Counter[str]) -> Iterato
         for question in batch:
             view = consensus(question.votes, question.statements, weights)
             counts["ties"] += view.ties
-            no_answer = not view.answers and _no_answer(question)
+            statements = final_statements(question.statements)
+            annotations = annotations_by_person(statements).values()
+            no_answer = not view.answers and 2 * sum(a.type == "none" for a in annotations) > len(annotations)
             if not view.answers:
                 counts["questions_without_a_correct_answer"] += 1
-                if not no_answer and not (view.negatives and _mostly_wrong(question)):
+                names = {s.annotator for s in statements} | {v.annotator for v in question.votes}
+                wrong = sum(annotation_of(name, question.votes, statements, question.text) is None for name in names)
+                if not no_answer and not (view.negatives and 2 * wrong > len(names)):  # `wrong` hold nothing correct
                     continue
             else:
                 counts["questions"] += 1
@@ -195,19 +199,6 @@ def _agreed(session: Session, filters: Filters, counts: Counter[str]) -> Iterato
                 counts["negatives"] += len(view.negatives)
             answers, negatives = [list(aliases) for aliases in view.answers], list(view.negatives)
             yield _Agreed(question, answers, negatives, passages.get(question.id, []), no_answer)
-
-
-def _no_answer(question: ContributedQuestion) -> bool:
-    """Most of the final annotations say that the corpus has no answer."""
-    annotations = annotations_by_person(final_statements(question.statements)).values()
-    return 2 * sum(a.type == "none" for a in annotations) > len(annotations)
-
-
-def _mostly_wrong(question: ContributedQuestion) -> bool:
-    """Most of those whose contributions are final hold nothing correct."""
-    statements = final_statements(question.statements)
-    names = {s.annotator for s in statements} | {v.annotator for v in question.votes}
-    return 2 * sum(annotation_of(name, question.votes, statements, question.text) is None for name in names) > len(names)
 
 
 def supporting(

@@ -42,7 +42,7 @@ from storage.schema.engine import Part, now
 MAX_REASONS = 100  # refused rows that an error names
 FORMATS = ("ambignq", "questions", "predictions", "jsonl")
 Rows = Iterator[tuple[int, Any, str | None]]
-_PEEK_BYTES = 4096
+_PEEK_BYTES = 1 << 20  # a first line with passages of its own may be long
 
 
 def _first(path: Path) -> tuple[bytes, bytes]:

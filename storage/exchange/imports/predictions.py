@@ -30,7 +30,6 @@ from core.types import (
     SystemInfo,
 )
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text
-from storage.results.predictions import plain_trace
 
 Row = dict[str, Any]
 MAX_ANSWERS = 1000
@@ -67,18 +66,14 @@ def question_of(row: Row) -> Question:
 
 
 def prediction_of(row: Row) -> Prediction:
-    """Any of the three layouts.  Raises FormatError or InputError naming the field."""
+    """Any of the three layouts; its question and probabilities are checked where it is stored.  Raises FormatError or InputError
+    naming the field."""
     body = row.get("prediction", row)
     is_trace = isinstance(body, dict) and "events" in body
     prediction = prediction_from_json(body) if is_trace else _simple(row)
-    check_text(prediction.question.text, "the question", limit=MAX_QUESTION_CHARS, empty=False)
-    check_text(prediction.question.id, "the question's id", limit=MAX_ID_CHARS)
     check_text(prediction.system.name, "the system's name", limit=MAX_ID_CHARS, empty=False)
-    for position, answer in enumerate(prediction.answers):
-        check_text(answer.text, f"answer {position + 1}", limit=MAX_ANSWER_CHARS, empty=False)
-        if not -1e-3 <= answer.probability <= 1 + 1e-3:
-            raise FormatError(f"probability is {answer.probability}; it must be in 0..1", field=f"answers[{position}]")
-    plain_trace(prediction)
+    for number, answer in enumerate(prediction.answers, 1):
+        check_text(answer.text, f"answer {number}", limit=MAX_ANSWER_CHARS, empty=False)
     return prediction
 
 

@@ -36,12 +36,6 @@ def token_of(store: Store, visitor: Visitor) -> str:
     return token
 
 
-def test_a_token_stands_for_its_person_also_after_a_restart(store: Store, url: str, mia: Visitor) -> None:
-    token = token_of(store, mia)
-    with Store(url) as again:
-        assert again.people.resume(token) == mia
-
-
 def test_a_code_counts_once_soon_and_in_its_browser(store: Store, mia: Visitor, clock: Clock) -> None:
     assert store.people.exchange(mia.code, "another browser") is None
     assert store.people.exchange("forged", BROWSER) is None

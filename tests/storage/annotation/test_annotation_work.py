@@ -13,7 +13,7 @@ from annotation_samples import do, judge_all, multiple, project, single, states,
 from storage_samples import prediction
 
 from core import types as t
-from core.errors import CancelledError, ConflictError, InputError, NotAllowedError
+from core.errors import CancelledError, ConflictError, InputError
 from storage.analysis.answering import Answering
 from storage.records.annotation import (
     DraftConflictError,
@@ -26,8 +26,6 @@ from storage.records.annotation import (
 )
 from storage.records.projects import Example, Project
 from storage.store import Store
-
-# ---------------------------------------------------------------- projects
 
 
 def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
@@ -51,6 +49,9 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
     assert store.projects.projects("closed") == []
     for wrong in (
         {"name": "Films"},
+        {"name": "two\nlines"},
+        {"name": " "},
+        {"name": "x" * 10_000},
         {"name": "x", "stages": ()},
         {"name": "x", "stages": ("judging",)},
         {"name": "x", "annotators_per_item": 0},
@@ -90,9 +91,6 @@ def test_predictions_are_linked_and_uncertain_ones_come_first(store: Store) -> N
     item = store.items.get_item(items[0].id, "Ada")
     assert [(p.system, p.prediction_id) for p in item.predictions] == [("fid", newest)]
     assert [(s.text, s.probability) for s in store.submissions.suggestions(item.id, "Ada")] == [("z", 0.9)]
-    assert store.intake.link_predictions("Mia", parts.id) == 0
-    store.predictions.save_prediction(prediction("Who played part 3?", ["a"], id="q3", system="fid"))
-    assert store.intake.link_predictions("Mia", parts.id) == 1
 
 
 def test_calibrated_predictions_are_sorted_by_the_step_nearest_to_even_odds(store: Store) -> None:
@@ -108,9 +106,6 @@ def test_calibrated_predictions_are_sorted_by_the_step_nearest_to_even_odds(stor
     items = store.items.items(parts.id, "Mia", stage="generation")
     assert {i.position: i.margin for i in items} == {0: pytest.approx(0.4), 1: pytest.approx(0.0)}
     assert take(store, parts, "Ada").question_id == "q1"
-
-
-# ---------------------------------------------------------------- drafts
 
 
 def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
@@ -133,12 +128,6 @@ def test_drafts_of_two_windows_conflict_and_show_both(store: Store) -> None:
         store.drafts.save_draft(item, "Ada", "generation", {"t": "x" * 2_000_001})
 
 
-@pytest.mark.parametrize("name", ["two\nlines", "nul\0", " ", "x" * 10_000])
-def test_names_of_projects_are_one_line_of_plain_text(store: Store, name: str) -> None:
-    with pytest.raises(InputError, match="the project's name cannot be stored"):
-        project(store, 1, name=name)
-
-
 def test_searches_and_opened_passages_are_logged(store: Store) -> None:
     parts = project(store, 1, thresholds={"must_read": 2})
     item = take(store, parts, "Ada").item
@@ -149,12 +138,9 @@ def test_searches_and_opened_passages_are_logged(store: Store) -> None:
         store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1)
     store.drafts.log_view(item, "Ada", "generation", "p2", "West Side Story")
     log = store.submissions.submit(item, "Ada", "generation", work("x"), seconds=1).log
-    assert (log.used_queries, log.viewed_doc_titles) == (("west side", "story"), ("West Side Story",))
+    assert [e.query or e.passage_id for e in log.events] == ["west side", "story", "west side", "p1", "p2"]
     assert log.viewed_passage_ids == ("p1", "p2")
-    assert [e.kind for e in store.drafts.interactions(item, "Ada", "generation").events] == ["search"] * 3 + ["view"] * 2
-
-
-# ---------------------------------------------------------------- generation
+    assert store.drafts.interactions(item, "Ada", "generation") == log
 
 
 def test_a_submission_comes_back_whole(store: Store) -> None:
@@ -200,9 +186,6 @@ def test_what_the_checks_refuse_is_not_stored(store: Store, content: GenerationW
     assert store.submissions.submit(item, "Ada", "generation", work(), seconds=60).counted
 
 
-# ---------------------------------------------------------------- validation
-
-
 def test_people_see_their_own_annotation_beside_the_final_one(store: Store) -> None:
     parts = project(store, 2, annotators_per_item=2, stages=("generation", "validation"))
     item = do(store, parts, "Ada", "Wood", "Zegler").item
@@ -229,6 +212,8 @@ def test_identical_annotations_are_validated_by_themselves(store: Store) -> None
     assert [(s.annotator, s.automatic, s.counted) for s in validations] == [("automatic validation", True, True)]
     assert states(store, parts, "validation") == ["done"]
     assert store.reviews.mine_and_final(item, "Ada").automatic
+    with pytest.raises(InputError, match="could be returned"):  # to nobody: no person could take the item any more
+        store.returns.return_item(item, "automatic validation", "validation", "no", by="Mia")
     store.submissions.submit(item, "Bob", "generation", work("Wood"), seconds=1)  # and not any more
     assert states(store, parts, "validation") == ["open"]
     assert store.submissions.submissions(parts.id, "Mia", stage="validation") == []
@@ -260,18 +245,6 @@ def test_validators_get_other_peoples_items_first(store: Store) -> None:
     assert take(store, parts, "Vera", "validation").item == mine
 
 
-def test_a_project_of_validation_alone_takes_the_files_annotations(store: Store) -> None:
-    parts = project(store, 1, stages=("validation",))
-    item = take(store, parts, "Vera", "validation").item
-    shown = store.reviews.validation_input(item, "Vera")
-    assert [(n, a.pairs[0].answers) for n, a in shown.annotations] == [("file 1", ("Somebody",))]
-    validate(store, item, "Vera", single("Somebody else"))
-    assert states(store, parts, "validation") == ["done"]
-
-
-# ---------------------------------------------------------------- judging
-
-
 def test_judging_is_blind_shuffled_and_stored_with_its_verdicts(store: Store) -> None:
     ids = {}
     for system, answers in (("fid", ["a", "b", "c"]), ("ambigprompt", ["x"])):
@@ -296,8 +269,8 @@ def test_judging_is_blind_shuffled_and_stored_with_its_verdicts(store: Store) ->
     assert {j.verdict for j in store.labels.judgments(ids["fid"], "p3")} == {"correct"}
 
 
-def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
-    saved = store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
+def test_judging_must_be_complete(store: Store) -> None:
+    store.predictions.save_prediction(prediction("Who played part 0?", ["a", "b"], id="q0", system="fid"))
     other = store.predictions.save_prediction(prediction("Something else?", ["a"]))
     parts = project(store, 1, stages=("judging",), systems=("fid",))
     item = take(store, parts, "Ada", "judging").item
@@ -314,15 +287,7 @@ def test_judging_must_be_complete_and_can_be_undone(store: Store) -> None:
     ):
         with pytest.raises(InputError, match=words):
             store.submissions.submit(item, "Ada", "judging", wrong, seconds=1)
-    store.submissions.submit(item, "Ada", "judging", whole, seconds=1)
-    changed = replace(whole, answers=(replace(first, verdict="wrong", note="no"), second))
-    store.submissions.submit(item, "Ada", "judging", changed, seconds=1)
-    assert sorted(str(j.verdict) for j in store.labels.judgments(saved)) == ["correct", "wrong"]
-    store.returns.undo(item, "Ada", "judging")
-    assert [j.verdict for j in store.labels.judgments(saved)] == ["correct", "correct"]
-    assert len(store.submissions.submission_history(item, "Ada", "judging", "Ada")) == 3
-    store.returns.return_item(item, "Ada", "judging", "again", by="Vera")
-    assert store.labels.judgments(saved) == []
+    assert store.submissions.submit(item, "Ada", "judging", whole, seconds=1).counted
 
 
 def test_items_that_nobody_can_judge_yet(store: Store) -> None:
@@ -388,10 +353,6 @@ def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store
     assert store.maintenance.counts()["prediction"] == before  # nothing half stored
     assert store.intake.link_predictions("Mia", parts.id) == 1
     assert store.items.get_item(second.id, "Mia").predictions[0].prediction_id == other
-    store.people.add_person("Mia", "Mia", "manager", "a long password")
-    store.people.add_person("Mia", "Ann", "annotator", "a long password")
-    with pytest.raises(NotAllowedError):
-        store.intake.save_for_item("Ann", first.id, answer)
 
 
 def answering(

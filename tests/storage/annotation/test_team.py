@@ -36,9 +36,6 @@ def nothing(store: Store, parts: Project, name: str) -> bool:
     return store.queue.next_item(parts.id, name, "generation") is None
 
 
-# ---------------------------------------------------------------- assignments
-
-
 def test_an_assigned_item_is_given_to_that_person_only_and_first(team: Store) -> None:
     parts = project(team, 2)
     first, second = (row.id for row in rows(team, parts))
@@ -131,9 +128,6 @@ def test_wrong_assignments_change_nothing(team: Store) -> None:
     assert not any(row.assigned for row in rows(team, parts))
 
 
-# ---------------------------------------------------------------- comments
-
-
 def texts(store: Store, item: str, reader: str) -> list[str]:
     return [c.text for c in store.comments.comments(item, reader)]
 
@@ -169,9 +163,6 @@ def test_a_manager_who_writes_answers_is_as_blind(team: Store) -> None:
     assert texts(team, item, "Mia") == []
     do(team, parts, "Mia", "x")
     assert len(texts(team, item, "Mia")) == 1
-
-
-# ---------------------------------------------------------------- gold items among the work
 
 
 def test_gold_items_are_mixed_in_as_if_they_were_others(team: Store) -> None:
@@ -229,9 +220,6 @@ def test_gold_in_judging_compares_labels_with_the_right_answers(store: Store) ->
     assert store.submissions.submit(item, "Ada", "judging", right, seconds=1).score == 1.0
 
 
-# ---------------------------------------------------------------- error labels
-
-
 def test_error_labels_of_the_project_are_given_beside_ours_and_exported(store: Store, tmp_path: Path) -> None:
     store.predictions.save_prediction(prediction("Who played part 0?", ["a"], id="q0", system="fid"))
     parts = project(store, 1, stages=("judging",), systems=("fid",), error_labels=["outdated source", "wrong film"])
@@ -251,9 +239,6 @@ def test_error_labels_of_the_project_are_given_beside_ours_and_exported(store: S
             store.projects.update_project("Mia", parts.id, 1, error_labels=wrong)
 
 
-# ---------------------------------------------------------------- from Explore
-
-
 def test_a_prediction_becomes_an_item_with_what_was_struck_and_added(store: Store) -> None:
     saved = store.predictions.save_prediction(prediction("Who sang it?", ["a", "b", "c"], id="", system="fid"))
     parts = project(store, 1)
@@ -270,4 +255,7 @@ def test_a_prediction_becomes_an_item_with_what_was_struck_and_added(store: Stor
     checked = project(store, 0, name="checked", stages=("validation",))
     item = store.intake.add_prediction("Mia", checked.id, saved, struck={0, 1})
     assert take(store, checked, "Vera", "validation").item == item
-    assert [a.pairs[0].answers for _, a in store.reviews.validation_input(item, "Vera").annotations] == [("c",)]
+    shown = store.reviews.validation_input(item, "Vera").annotations  # as of a question file
+    assert [(name, annotation.pairs[0].answers) for name, annotation in shown] == [("file 1", ("c",))]
+    validate(store, item, "Vera", work("d").annotation)
+    assert store.items.progress(checked.id, "Mia")["validation"].done == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_samples import evaluation_report, evaluation_row, raw, whole_report
+from storage_samples import evaluation_report, evaluation_row, raw
 
 from core.errors import InputError, NotFoundError
 from storage.records.results import EvaluationFilter
@@ -42,7 +42,8 @@ def save(
 def test_a_run_comes_back_whole_and_its_trace_apart(store: Store) -> None:
     save(store, label=" my run ")
     (run,) = store.evaluations.evaluations()
-    assert whole_report(store, run.id) == evaluation_report(VALUES)
+    rows = [store.evaluations.evaluation_row(run.id, f"q{number}").body for number in range(5)]
+    assert {**store.evaluations.evaluation_report(run.id), "rows": rows} == evaluation_report(VALUES)
     assert (run.label, run.n, run.failed, run.seed, run.commit, run.finished) == ("my run", 5, 1, 7, "abc123", MOMENT)
     assert (run.parameters, run.peak_memory_mb, run.seconds_median, run.seconds_p95) == (3_000_000_000, 512.5, 0.2, 0.4)
     assert (run.checkpoint, run.checkpoint_digest, run.tags) == ("default", "d0", {"training questions": 100})
