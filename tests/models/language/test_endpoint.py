@@ -80,6 +80,10 @@ ACCIDENTS = {
     "no choices": (Reply('{"choices": [], "error": {"message": "overloaded"}}'), "no choices.*overloaded"),
     "no content": (Reply('{"choices": [{"message": {"content": null}}]}'), "said nothing"),
     "other words": (said("I'd rather talk about the weather."), "no JSON object"),
+    "refusal": (choice({"content": None, "refusal": "I can't help with that."}), "I can't help"),
+    "filtered": (choice({"content": '{"answer": "Ada"}'}, "content_filter"), "content filter withheld"),
+    "filtered prompt": (Reply('{"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}'), "content filter"),
+    "feedback alone": (Reply('{"promptFeedback": {"blockReason": "SAFETY"}}'), "content filter"),
     "not utf-8": (Reply(b"\xff\xfe\x00"), "not JSON"),
     "deep": (Reply("[" * 100_000), "not JSON"),
     "giant": (Reply(b" " * 3_000_000), "longer than 1024 KiB"),
@@ -198,27 +202,6 @@ def test_a_reply_at_its_limit_is_an_error_that_names_it(
     done = completion_of(reply, request(schema=schema))
     assert done.parsed is None
     assert {"32", "AMBISCOPE_LM_MAX_TOKENS"} <= set(re.findall(r"\w+", done.error))
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(json.dumps({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]})),
-        Reply(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}})),
-        Reply(json.dumps({"choices": None, "error": {"code": "content_filter"}})),
-        choice({"content": ADA}, "content_filter"),
-        choice({}, "content_filter"),
-    ],
-)
-def test_a_content_filter_is_named(reply: Reply) -> None:
-    done = completion_of(reply, request())
-    assert done.parsed is None
-    assert re.search("content.filter", done.error)
-
-
-def test_a_refusal_is_an_error() -> None:
-    reply = choice({"content": None, "refusal": "I can't help with that."})
-    assert "I can't help" in completion_of(reply, request()).error
 
 
 PROSE = "The pilot of the Grey Ferry was played by Ada Munro in the film of that year. " * 40  # 680 words
@@ -443,18 +426,18 @@ def test_a_failure_of_a_model_that_nobody_named_names_it_and_the_setting(reply: 
 
 
 @pytest.mark.parametrize(
-    ("reply", "message"),
+    ("reply", "problem"),
     [
-        (listing("nomic-embed-text"), "nomic-embed-text.*AMBISCOPE_LM_MODEL"),
-        (Reply("<html>"), "AMBISCOPE_LM_MODEL"),
-        (Reply('{"data": []}'), "AMBISCOPE_LM_MODEL"),
-        (Reply("", 500), "AMBISCOPE_LM_MODEL"),
-        (Reply('{"data": 3}'), "AMBISCOPE_LM_MODEL"),
+        (listing("nomic-embed-text"), r"no model for chats \(nomic-embed-text\)"),
+        (Reply('{"data": 3}'), "lists no model"),
+        (Reply("", 500), "HTTP 500"),
     ],
-    ids=["no model for chats", "html", "no model", "server error", "a number"],
 )
-def test_an_endpoint_that_lists_no_model_for_chats_is_an_error_that_says_what_to_set(reply: Reply, message: str) -> None:
-    with endpoint(lambda body, n: reply) as (url, _), pytest.raises(LanguageModelError, match=message):
+def test_an_endpoint_that_lists_no_model_for_chats_is_an_error_that_says_what_to_set(reply: Reply, problem: str) -> None:
+    with (
+        endpoint(lambda body, n: reply) as (url, _),
+        pytest.raises(LanguageModelError, match=rf"{problem}.*AMBISCOPE_LM_MODEL"),
+    ):
         model(url, model="").connect()
 
 

@@ -124,28 +124,15 @@ def test_the_decoder_is_the_models_own(kind: str, make: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
-@pytest.mark.parametrize("prompting", ["interleaved", "separate", "learned"])
-def test_each_mechanism_reads_what_it_should(kind: str, prompting: Any, make: Any) -> None:
-    network, tokenizer = make(kind, prompting=prompting, learned_tokens=5, learned_steps=3)
-
-    def states(previous: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        batch = collate_fid(tokenizer, network.config, [(QUESTION, TEXTS, previous)])
-        with torch.no_grad():
-            out, mask = network.encode(batch)
-        p = 5 if prompting == "learned" else batch.prompt_tokens
-        assert mask.shape == out.shape[:2]
-        return out[:, :p], out[:, p:][mask[:, p:]]
-
-    (e_red, x_red), (e_blue, x_blue), (_, x_two) = states(["red"]), states(["blue"]), states(["red", "blue"])
-    if prompting == "learned":  # knows the step, not the answers
-        assert torch.equal(e_red, e_blue)
-        assert not torch.equal(x_red, x_two)
-    elif prompting == "separate":  # the decoder sees the answers, the passages do not
-        assert not torch.equal(e_red, e_blue)
-        assert torch.allclose(x_red, x_blue, atol=1e-6)
-    else:
-        assert not torch.equal(e_red, e_blue)
-        assert not torch.allclose(x_red, x_blue, atol=1e-4)
+def test_a_learned_prompt_knows_the_step_not_the_answers(kind: str, make: Any) -> None:
+    network, tokenizer = make(kind, prompting="learned", learned_tokens=5, learned_steps=3)
+    with torch.no_grad():
+        red, blue, two = (
+            network.encode(collate_fid(tokenizer, network.config, [(QUESTION, TEXTS, previous)]))[0]
+            for previous in (["red"], ["blue"], ["red", "blue"])
+        )
+    assert torch.equal(red, blue)
+    assert not torch.equal(red[:, 5:], two[:, 5:])  # the passages see it
 
 
 @pytest.mark.parametrize("prompting", ["interleaved", "separate"])
@@ -337,14 +324,6 @@ def test_a_checkpoint_proposes_what_was_saved(prompting: Any, make: Any, tmp_pat
     assert figures(after) == pytest.approx(figures(before), rel=1e-4)
     assert load_fid(str(tmp_path / "t5"), "cpu")[1] == digest
     assert len(digest) == 16
-
-
-def test_the_digest_follows_the_weights(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    network, tokenizer, folder = checkpoint
-    with torch.no_grad():
-        next(network.parameters())[0, 0] += 0.1
-    save_fid(network, tmp_path / "b", tokenizer=tokenizer)
-    assert load_fid(str(folder), "cpu")[1] != load_fid(str(tmp_path / "b"), "cpu")[1]
 
 
 def test_the_stored_config_does_not_name_our_attention(checkpoint: Checkpoint) -> None:
