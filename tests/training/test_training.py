@@ -191,16 +191,6 @@ def test_the_loss_falls_and_the_run_folder_is_whole(span_config: SpanConfig, net
     assert not (tmp_path / "run" / "state-new").exists()
 
 
-def test_a_kill_between_the_renames_loses_nothing(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    fit(network, task(span_config), quiet(steps=2), out, store, log=lambda _: None)
-    (out / "state").rename(out / "state-before")
-    (out / "state-new").mkdir()
-    lines: list[str] = []
-    fit(network, task(span_config), quiet(steps=2), out, store, log=lines.append)
-    assert lines[0].startswith("resumed at step 2 of 2, after ")
-
-
 NUMBERS = [("steps", 0), ("lr", 0.0), ("head_lr", -1.0), ("lr", math.nan), ("evaluate_every", 0), ("minutes", -1.0)]
 
 
