@@ -286,8 +286,7 @@ def test_the_command_trains_from_files(
     for e in examples(20):
         passages = [{"title": title, "text": text} for title, text in e.passages]
         several.append({"question": e.question, "passages": passages, "answers": e.gold})
-        (title, text), *_ = e.passages
-        single.append({"question": e.question, "title": title, "passage": text, "answers": e.gold[0]})
+        single.append({"question": e.question, "title": "", "passage": e.passages[0][1], "answers": e.gold[0]})
     multi, more, reading = jsonl("multi.jsonl", *several), jsonl("more.jsonl", *several * 2), jsonl("reading.jsonl", *single)
     short = ("--init", tmp_path / "init", "--steps", 2, "--precision", "fp32", "--batch-tokens", 512)
     answerer = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
@@ -305,8 +304,7 @@ def test_the_command_trains_from_files(
         assert f"other settings ({names})" in capsys.readouterr().err
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
     assert about["arguments"]["multi"] == [f"{tmp_path.name}/multi.jsonl"]
-    assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == span_config
-    assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
+    assert command("reader", "--reading", reading, *short, "--out", tmp_path / "r") == 0
     assert (tmp_path / "r" / "best" / "model.safetensors").exists()
-    assert command("answerer", "--stage", "pretrain", "--reading", reading, *short, "--out", tmp_path / "p") == 2
+    assert command("answerer", "--stage", "pretrain", "--reading", reading, *short) == 2
     assert "--stage pretrain needs --reader" in capsys.readouterr().err

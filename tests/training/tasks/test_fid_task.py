@@ -186,15 +186,6 @@ def test_bad_arguments_are_named(parts: tuple[Any, Any]) -> None:
         make_task(word_tokenizer("t5"))
 
 
-def test_the_reader_and_the_answerer_freeze_too(span_config: SpanConfig) -> None:
-    network = SpanNetwork(load_base(span_config.base), span_config)
-    freeze(network, 1)
-    layers: Any = network.encoder.encoder.layer  # type: ignore[union-attr]
-    assert [all(p.requires_grad for p in layer.parameters()) for layer in layers] == [False, True]
-    with pytest.raises(InputError, match="the encoder has 2 layers"):
-        freeze(network, 3)
-
-
 def test_low_rank_differences_are_all_that_is_trained_and_are_merged_in_a_checkpoint(span_config: SpanConfig) -> None:
     network = SpanNetwork(load_base(span_config.base), span_config)
     assert merged(network) is network
