@@ -99,13 +99,6 @@ def test_no_answers_and_no_evidence() -> None:
     assert second.passed
 
 
-def test_no_word_distinguishes_the_answers() -> None:
-    same = Passage("a", "Basalt", "Red or blue.")
-    answers = [answer("Red", same), answer("blue", same)]
-    for clarification in clarify("What colour is basalt?", answers, [same], reader(lambda q, p: "Red"), JUDGE):
-        assert (clarification.question, clarification.passed, clarification.label) == ("", False, "")
-
-
 def test_the_reader_is_asked_only_about_the_question_that_is_shown() -> None:
     log: list[tuple[str, str]] = []
     ask = reader(lambda q, p: log.append((q, p.id)) or careful(q, p))

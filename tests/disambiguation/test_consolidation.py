@@ -92,12 +92,6 @@ def test_what_becomes_of_an_unclustered_one(unclustered: Any, verified: bool | N
     assert (len(result.final), len(result.dropped)) == (final, 1 - final)
 
 
-@pytest.mark.parametrize("how", WAYS)
-def test_none_one_and_two(how: Consolidation) -> None:
-    for answers, vectors in ([], np.zeros((0, 5), np.float32)), (["Ada"], rows(0.1)), (["Ada", "Bo"], rows(0.1, 2.0)):
-        assert len(consolidate(interpretations(answers), vectors, how).placed) == len(answers)
-
-
 def test_two_of_one_answer_are_one_interpretation() -> None:
     assert len(consolidate(interpretations(["Ada", "ada"]), rows(0.1, 2.0), Consolidation()).final) == 1
 

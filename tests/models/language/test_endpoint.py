@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from loopback_endpoint import Reply, choice, complete, endpoint, listing, no_server, said
-from serving import until
+from loopback_endpoint import Reply, choice, complete, endpoint, listing, said
+from serving import free_port, until
 
 from core.errors import InputError, LanguageModelError
 from core.models.language.address import Address, check_url
@@ -120,8 +120,7 @@ def test_where_nobody_listens_the_others_are_not_tried_once_one_has_used_its_tri
         return await real(self, client, asked)
 
     monkeypatch.setattr(EndpointModel, "ask", counted)
-    with no_server() as (url, _):
-        done = ask(url, 30)
+    done = ask(f"http://127.0.0.1:{free_port()}/v1", 30)
     assert all("can't be reached" in c.error for c in done)
     assert len(tries) <= 12  # of four at a time, three each
 
