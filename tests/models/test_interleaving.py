@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from core.models.interleaving import NAME, Packing, _packed, _spread, interleaved_attention, use_interleaving
-from core.models.seq2seq.network import IGNORED, FidBatch, FidConfig, FidNetwork
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
 VOCABULARY = 40
@@ -197,29 +196,6 @@ def test_a_prompt_alone_reads_no_passage_and_is_read_by_them(encoder: Any, gradi
     close(first[0][0], other_passage[0][0])
     assert not torch.allclose(first[0][1], other_passage[0][1])
     assert not torch.allclose(first[0][2], other_prompt[0][2])
-
-
-@pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
-def test_equation_7_the_decoder_reads_prompt_and_passages(lengths: list[list[int]], make_tiny: Any) -> None:
-    model = make_tiny("t5")
-    network = FidNetwork(model, FidConfig(), eoi=2).eval()
-    sample = make_sample(lengths)
-    batch = FidBatch(sample.ids, sample.mask, sample.rows, sample.prompt_tokens, torch.zeros(len(lengths), dtype=torch.long))
-    inputs: dict[str, Tensor] = {}
-    hook = model.decoder.register_forward_pre_hook(lambda _, __, kwargs: inputs.update(kwargs), with_kwargs=True)
-    labels = torch.tensor([[5, 6, 1], [7, 1, IGNORED], [8, 9, 1]])[: len(lengths)]
-    with torch.no_grad():
-        logits = network(batch, labels)
-        hook.remove()
-        states, mask = inputs["encoder_hidden_states"], inputs["encoder_attention_mask"].bool()
-        for b, rows in enumerate(sample.questions):
-            cat = torch.cat(literal(model.get_encoder(), rows))  # Cat(E, X): the prompt first, then the passages in order
-            close(states[b][mask[b]], cat)
-            target = labels[b][labels[b] != IGNORED]
-            before = torch.cat([torch.tensor([0]), target[:-1]])[None]
-            output = model.decoder(input_ids=before, encoder_hidden_states=cat[None]).last_hidden_state
-            alone = model.lm_head(output * (model.model_dim**-0.5 if model.config.scale_decoder_outputs else 1.0))
-            close(logits[b, : len(target)], alone[0], 1e-3 * float(alone.abs().max()))
 
 
 @pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from reading_fakes import RuleModel
 from torch import nn
 
 from core.cli import main
@@ -32,7 +33,6 @@ from core.training.objectives import marginal_loss
 from core.training.options import TrainConfig
 from core.training.reader import ReaderTask
 from core.training.trainer import fit
-from core.types import Candidate, Proposal
 
 COLOURS = ["red", "blue", "green", "black", "white"]
 THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
@@ -155,15 +155,11 @@ def test_no_usable_examples(span_config: SpanConfig) -> None:
 
 
 def test_run_f1_by_hand() -> None:
-    class Says:
-        def propose_many(self, jobs: list[Any]) -> list[Proposal]:
-            lists = [[Candidate(a, 0.6) for a in ("red", "pink") if a not in previous] for _, _, previous in jobs]
-            return [Proposal(tuple(candidates), 0.1 if candidates else 1.0) for candidates in lists]
-
+    model: Any = RuleModel(lambda question: ("red", "pink"))
     example = MultiExample("q", (("t", "x"),), (("crimson", "Red"), ("blue",)), "x")
-    assert run_f1(Says(), [example]) == pytest.approx(0.5)  # type: ignore[arg-type]  # 1 right of 2 said and 2 wanted
-    assert run_f1(Says(), [example], max_answers=1) == pytest.approx(2 / 3)  # type: ignore[arg-type]
-    assert run_f1(Says(), []) == 0.0  # type: ignore[arg-type]
+    assert run_f1(model, [example]) == pytest.approx(0.5)  # 1 right of 2 said and 2 wanted
+    assert run_f1(model, [example], max_answers=1) == pytest.approx(2 / 3)
+    assert run_f1(model, []) == 0.0
 
 
 def quiet(**changes: Any) -> TrainConfig:
