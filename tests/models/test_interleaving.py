@@ -88,9 +88,6 @@ def literal_bert(model: Any, rows: list[Tensor]) -> list[Tensor]:
     return states
 
 
-# ---------------------------------------------------------------- batches
-
-
 @dataclass
 class Sample:
     """`ids` (B * R, L) with random ids in the padding, `mask` alike, and the rows of each question without padding."""
@@ -155,9 +152,6 @@ def close(a: Tensor, b: Tensor, tolerance: float = TOLERANCE) -> None:
     assert float((a - b).abs().max()) <= tolerance, float((a - b).abs().max())
 
 
-# ---------------------------------------------------------------- (a) nothing interleaved: the model's own attention
-
-
 @pytest.mark.parametrize("own_attention", ["eager", "sdpa"])
 def test_without_rows_it_is_the_models_own_attention(encoder: Any, own_attention: str) -> None:
     encoder.set_attn_implementation(own_attention)
@@ -168,9 +162,6 @@ def test_without_rows_it_is_the_models_own_attention(encoder: Any, own_attention
     assert encoder.config._attn_implementation == NAME
     close(run(encoder, sample)[sample.mask], before[sample.mask], 1e-5)
     close(run(encoder, full), before_full, 1e-5)
-
-
-# ---------------------------------------------------------------- (b) the literal equations
 
 
 @pytest.mark.parametrize("lengths", SHAPES.values(), ids=SHAPES.keys())
@@ -223,9 +214,6 @@ def test_equation_7_the_span_head_reads_prompt_and_passages(lengths: list[list[i
                 close(scores[finite], expected[finite], 1e-3)
             assert not spans[b, len(passages) :].isfinite().any()  # rows of padding hold no answer
             assert not torch.allclose(network.head.remember(x, e[None] + 1.0, prompt), with_e)  # E reaches every passage token
-
-
-# ---------------------------------------------------------------- training and numbers
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

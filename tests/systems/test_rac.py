@@ -93,9 +93,6 @@ def test_a_failed_long_call_fails_the_question(words: str) -> None:
         run({"clarify_long": words})
 
 
-# ---------------------------------------------------------------- the tree
-
-
 def grown(request: Request) -> str:
     if "series" in question_of(request):
         return rows(("Who joined the series later?", "Tom Reed", 2), ("Who led the film?", "Nora Vance", 1))

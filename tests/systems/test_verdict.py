@@ -161,9 +161,6 @@ def test_a_language_model_is_called_once_a_passage_unless_a_second_look_is_asked
     assert ("verify" in roles) is (unclustered == "verified")
 
 
-# ---------------------------------------------------------------- the readers' generator
-
-
 class FixedReader:
     """Abstains but where a name stands; passages named in `broken` raise."""
 

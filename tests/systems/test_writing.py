@@ -66,9 +66,6 @@ def test_no_answer_is_a_step_without_a_choice() -> None:
     assert prediction.steps[0].stopped_because == prediction.ended
 
 
-# ---------------------------------------------------------------- with a model
-
-
 @pytest.fixture(scope="module")
 def folder(make_tiny: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     tokenizer = word_tokenizer("t5")
@@ -110,9 +107,6 @@ def test_weights_that_are_missing_or_of_another_kind(folder: Path, tmp_path: Pat
         build("fid", parts(), Options(clarify=False))
 
 
-# ---------------------------------------------------------------- spanseqgen
-
-
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is surer of each passage than of the one before."""
@@ -146,8 +140,6 @@ def test_the_best_of_a_larger_pool_are_read(folder: Path) -> None:
         prediction = answer(built("spanseqgen", folder, shelf, 1, pool=pool), t.Question(QUESTION.text))
         assert [p.passage.id for p in prediction.passages] == [expected]
 
-
-# ---------------------------------------------------------------- who clarifies
 
 ANSWERS = [t.Answer("red", 0.9), t.Answer("blue", 0.5)]
 

@@ -219,9 +219,6 @@ def test_the_heap_is_trimmed_where_the_c_library_can() -> None:
     assert memory.trim() is glibc
 
 
-# ---------------------------------------------------------------- losses sent to a tracker
-
-
 def scalars(out: Path, name: str) -> list[tuple[int, float]]:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 

@@ -57,9 +57,6 @@ def network(span_config: SpanConfig) -> SpanNetwork:
     return SpanNetwork(load_base(span_config.base), span_config)
 
 
-# ---------------------------------------------------------------- objectives
-
-
 def test_the_marginal_loss_by_hand() -> None:
     spans = torch.tensor([[0.0, math.log(2), math.log(3), -math.inf], [0.0, 0.0, -math.inf, -math.inf]])
     nothing = torch.tensor([math.log(4), 0.0])
@@ -80,9 +77,6 @@ def test_a_row_without_a_target_that_weighs_nothing_leaves_the_gradient_finite()
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.isfinite(spans.grad).all()
-
-
-# ---------------------------------------------------------------- items
 
 
 def test_targets_and_previous_answers_are_the_gold_answers() -> None:
@@ -125,9 +119,6 @@ def test_known_wrong_answers_come_among_the_previous() -> None:
     assert 8 < len(wrong) < 40
     assert {len(i.targets) + len(i.previous) for i in wrong} == {3}
     assert all(i.previous.count(right) <= 1 for i in items)  # a "bad" answer that is right is not used
-
-
-# ---------------------------------------------------------------- tasks and the loop
 
 
 def task(span_config: SpanConfig, count: int = 40) -> AnswererTask:
@@ -225,9 +216,6 @@ def test_pseudo_answers_are_cached(network: SpanNetwork, tmp_path: Path) -> None
     first, again = ([e.extra["pseudo"] for e in add_pseudo_answers(examples(3), *reading)] for _ in range(2))
     assert first == again
     assert lines == ["pseudo answers 3 of 3"]
-
-
-# ---------------------------------------------------------------- the command
 
 
 @pytest.fixture

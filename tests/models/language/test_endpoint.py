@@ -126,24 +126,12 @@ def test_where_nobody_listens_the_others_are_not_tried_once_one_has_used_its_tri
 
 
 def test_a_connection_that_breaks_is_tried_again() -> None:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        tries: list[int] = []
+    def hang_up(body: dict[str, Any], n: int) -> Reply:
+        raise ConnectionAbortedError
 
-        def hang_up() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                tries.append(1)
-                connection.close()
-
-        threading.Thread(target=hang_up, daemon=True).start()
-        [done] = ask(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
-        listening.shutdown(socket.SHUT_RDWR)
-    assert ("connection broke" in done.error, len(tries)) == (True, 3)
+    with endpoint(hang_up) as (url, seen):
+        [done] = ask(url)
+    assert ("connection broke" in done.error, len(seen.bodies)) == (True, 3)
 
 
 # ---------------------------------------------------------------- the whole reply

@@ -140,9 +140,6 @@ def test_the_judges_roles() -> None:
     assert generator().deduplicate("q", ["a"], run) == [0]
 
 
-# ---------------------------------------------------------------- choosing
-
-
 def test_the_settings_choose() -> None:
     assert load_language_generator(Settings(lm_url="scripted:")).name == "scripted language model"
     assert "AMBISCOPE_LM_URL" in language_model_needed(Settings())

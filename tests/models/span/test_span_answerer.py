@@ -163,9 +163,6 @@ def test_previous_answers_matter_only_through_the_prompt(make: Make) -> None:
     assert states == {"interleaved": False, "separate": True, "learned": True}
 
 
-# ---------------------------------------------------------------- the per-passage reader
-
-
 def test_the_reader_reads_long_passages_in_windows(make: Make) -> None:
     reader = PassageReader(make(), "cpu")
     passages = [Passage("long", "title", LONG), Passage("short", "", "red ball"), Passage("empty", "", "")]
@@ -216,9 +213,6 @@ def test_looking_at_the_prompt_is_the_attention_of_torch() -> None:
     seen = torch.tensor([[True] * 5, [True, True, False, False, False]])
     expected, _ = head.recall(x, e, e, key_padding_mask=~seen, need_weights=False)
     assert torch.allclose(head.remember(x, e, seen), x + expected, atol=1e-5)
-
-
-# ---------------------------------------------------------------- checkpoints
 
 
 @pytest.mark.parametrize("prompting", ["interleaved", "learned"])
