@@ -92,10 +92,6 @@ def test_what_becomes_of_an_unclustered_one(unclustered: Any, verified: bool | N
     assert (len(result.final), len(result.dropped)) == (final, 1 - final)
 
 
-def test_two_of_one_answer_are_one_interpretation() -> None:
-    assert len(consolidate(interpretations(["Ada", "ada"]), rows(0.1, 2.0), Consolidation()).final) == 1
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, float("nan")])
 def test_embeddings_that_are_all_equal(value: float) -> None:
     vectors = np.full((30, 8), value, np.float32)

@@ -15,7 +15,7 @@ from benchmarks.authors import CASES, TOLERANCE, batch_of, network_of, read_case
 from core.errors import CheckpointError
 from core.models.interleaving import NAME, authors_attention
 from core.models.seq2seq.fid import load_network, make_fid
-from core.models.seq2seq.network import FidBatch, FidConfig, row_texts
+from core.models.seq2seq.network import FidBatch, FidConfig
 from core.models.seq2seq.released import load_t5
 from core.training.seq2seq import start
 from core.types import EOI
@@ -108,8 +108,6 @@ def test_a_checkpoint_of_another_shape_or_form_is_named(
     assert "\n" not in str(refusal.value)
 
 
-# ---------------------------------------------------------------- tiny random T5s in both forms: they must give the T5's own logits
-
 QUERIES = "encoder.encoder.block.{}.module.layer.0.SelfAttention.q.weight"
 QUESTION = "colour of the ball ?"
 TEXTS = [("north", "the ball is red"), ("south", "the ball of the boat is blue")]
@@ -158,11 +156,6 @@ def test_a_released_ambigprompt_gives_the_logits_of_its_t5(form: str, make_tiny:
     model.load_state_dict(state)
     expected = logits_of(make_fid(model, words, config), words)
     assert torch.allclose(logits_of(network, tokenizer)[..., : expected.shape[-1] - 1], expected[..., :-1], atol=1e-4)
-
-
-def test_the_rows_read_as_in_ambigprompts_code() -> None:
-    rows = row_texts("Who ?", [("T", "c d")], ["a", "b"], "ambigprompt")
-    assert rows == ["Question: who ? ## Previous Answers: a ; b", "Question: who ? ## Passage: T c d"]
 
 
 def test_a_text_stands_for_eoi_where_the_tokenizer_can_write_it(make_tiny: Any, tmp_path: Path) -> None:

@@ -26,8 +26,6 @@ SHAPES = {
     "one question, one passage": [[4, 6]],
 }
 
-# ---------------------------------------------------------------- Eq. 4 and 6 in plain loops
-
 
 def attend(query: Tensor, keys: list[Tensor], values: list[Tensor], biases: list[float], scaling: float) -> Tensor:
     """Attn of one query over a list of keys."""

@@ -71,8 +71,6 @@ def test_plain_text_and_estimated_tokens() -> None:
     assert (done, "response_format" in seen.bodies[0]) == (expected, False)
 
 
-# ---------------------------------------------------------------- what servers say instead of an answer
-
 ACCIDENTS = {
     "html": (Reply("<html><script>alert(1)</script>It works!</html>", content_type="text/html"), "not JSON"),
     "empty body": (Reply(""), "is empty"),
@@ -133,8 +131,6 @@ def test_a_connection_that_breaks_is_tried_again() -> None:
         [done] = ask(url)
     assert ("connection broke" in done.error, len(seen.bodies)) == (True, 3)
 
-
-# ---------------------------------------------------------------- the whole reply
 
 ADA, BOB = json.dumps({"answer": "Ada"}), json.dumps({"answer": "Bob"})
 
@@ -211,9 +207,6 @@ PROSE = "The pilot of the Grey Ferry was played by Ada Munro in the film of that
 def test_a_prompt_that_the_endpoint_cut_is_reported(text: str, usage: dict[str, Any], doubtful: bool) -> None:
     done = completion_of(choice({"content": ADA}, **usage), request(text))
     assert (done.parsed, done.error, bool(done.warning)) == ({"answer": "Ada"}, "", doubtful)
-
-
-# ---------------------------------------------------------------- retries and time
 
 
 def test_too_many_requests_are_tried_again_after_the_time_that_the_server_names() -> None:
@@ -305,9 +298,6 @@ def test_a_consumer_that_goes_away_leaves_no_calls_behind() -> None:
         next(batch)
         batch.close()
         until(lambda: not any(t.name == "language-model" for t in threading.enumerate()))
-
-
-# ---------------------------------------------------------------- servers that know less
 
 
 def refusing(*unknown: str) -> Any:
@@ -426,9 +416,6 @@ def test_an_endpoint_that_lists_no_model_for_chats_is_an_error_that_says_what_to
         pytest.raises(LanguageModelError, match=rf"{problem}.*AMBISCOPE_LM_MODEL"),
     ):
         model(url, model="").connect()
-
-
-# ---------------------------------------------------------------- the address and the key
 
 
 @pytest.mark.parametrize(

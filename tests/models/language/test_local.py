@@ -140,12 +140,9 @@ def test_templates_without_a_system_turn_and_no_template_at_all(model: LocalMode
     assert model.prompt(request("red")) == "System: the colour\n\nUser: red\n\nAssistant:"
 
 
-def test_the_settings_choose_it(folder: Path) -> None:
+def test_the_settings_choose_it_and_a_folder_without_a_model_is_refused(folder: Path, tmp_path: Path) -> None:
     generator = load_language_generator(Settings(lm_local=str(folder), device="cpu"))
     assert (generator.name, generator.about["dtype"]) == ("tiny-llama", "float32")
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="AMBISCOPE_LM_LOCAL"):
         load_local(str(tmp_path / "nothing"), "cpu", 2)
 

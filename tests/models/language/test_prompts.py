@@ -96,15 +96,10 @@ def test_what_could_end_a_tag_or_a_turn_is_neutralised(text: str) -> None:
 def test_ordinary_text_stays_as_it_is() -> None:
     for text in ("Ærøskøbing, 5°C [1] & “quotes”", "日本語のテキスト。", "می‌خواهم 👩‍🚀", "[citation needed] [A] [NO]"):
         assert as_data(text) == text
+    assert len(as_data("x" * 10**6)) == prompts.PASSAGE_CHARS
     assert as_data("a < b > c") == "a ‹ b › c"
     assert list_as_data(["a\nb", "c"]) == "1. a b\n2. c"
 
-
-def test_a_long_passage_is_cut() -> None:
-    assert len(as_data("x" * 10**6)) == prompts.PASSAGE_CHARS
-
-
-# ---------------------------------------------------------------- other prompts (AMBISCOPE_LM_PROMPTS)
 
 OTHER = "version: 3\nrole: relax\nsource: another paper\n--- system\nWiden it.\n--- user\n{{question}}\n"
 

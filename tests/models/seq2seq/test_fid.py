@@ -74,13 +74,12 @@ class Steered(FidAnswerer):
         network.decode = steer  # type: ignore[method-assign]
 
 
-# ---------------------------------------------------------------- rows
-
-
 def test_rows_read_as_in_fid() -> None:
     rows = row_texts("q ?", [("t", "c d"), ("u", "e")], ["a", "b"])
     assert rows == ["question: q ? answers: a ; b", "question: q ? title: t context: c d", "question: q ? title: u context: e"]
     assert row_texts("q ?", [], []) == ["question: q ? answers:"]
+    rows = row_texts("Who ?", [("T", "c d")], ["a", "b"], "ambigprompt")  # as in the authors' code
+    assert rows == ["Question: who ? ## Previous Answers: a ; b", "Question: who ? ## Passage: T c d"]
 
 
 def test_a_batch_is_padded_to_the_longest_question() -> None:
@@ -99,9 +98,6 @@ def test_a_long_question_leaves_room_for_the_passage() -> None:
     tokenizer = word_tokenizer("t5")
     batch = collate_fid(tokenizer, FidConfig(max_question_tokens=4, max_tokens=32), [("ball " * 50, [TEXTS[0]], [])])
     assert "red" in tokenizer.decode(batch.input_ids[1])
-
-
-# ---------------------------------------------------------------- the network
 
 
 @pytest.mark.parametrize("kind", ["t5", "bart"])
@@ -183,9 +179,6 @@ def test_a_model_whose_attention_cannot_be_exchanged_is_refused(make_tiny: Any) 
 def test_a_bad_config_names_the_value(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name} (is )?{value!r}"):
         FidConfig(**{name: value})
-
-
-# ---------------------------------------------------------------- proposing
 
 
 def figures(proposal: Proposal) -> list[float]:
@@ -282,9 +275,6 @@ def test_evidence_of_short_answers_needs_a_single_passage() -> None:
     beatles = locate("the Beatles", passages)
     assert beatles.text == "The Beatles"
     assert find_spans(passages[1].passage.text, "the Beatles") == [(beatles.start, beatles.end)]
-
-
-# ---------------------------------------------------------------- [EOI] and checkpoints
 
 
 def test_eoi_is_added_once_and_survives_a_checkpoint(tiny_t5_folder: Path, tmp_path: Path) -> None:
