@@ -1,5 +1,4 @@
-"""Round-trip prediction: answers, then disambiguated questions, which are fed back into retrieval and reading for more answers, then
-verification.
+"""Round-trip prediction: answers, then disambiguated questions, which are fed back into retrieval and reading for more answers, then verification.
 
 Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
 generates with BART over fused passages; here Fusion-in-Decoder writes the answers of a round.  The questions come from

@@ -1,9 +1,7 @@
-"""Fits a system's calibrations (core.models.ranking.calibration) to its runs over held-out questions, which are
-recorded with uncalibrated probabilities.
+"""Fits a system's calibrations (core.models.ranking.calibration) to its runs over held-out questions, which are recorded with uncalibrated probabilities.
 
-Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was
-not given yet.  Equal readings of one answer count once, the likeliest one, as they do where a rule decides
-(core.systems.base.selection.distinct).
+Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was not given yet.  Equal readings of one
+answer count once, the likeliest one, as they do where a rule decides (core.systems.base.selection.distinct).
 """
 
 from __future__ import annotations
@@ -123,8 +121,7 @@ def _run(row: Mapping[str, Any]) -> RecordedRun:
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
     """(for each candidate whether it is right, for each [EOI] whether no answer remains).
 
-    Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each
-    step, which is what a loop returns.
+    Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each step, which is what a loop returns.
     """
     answers: Labelled = []
     ends: Labelled = []
@@ -181,8 +178,7 @@ def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
 def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
     """The expected calibration error before and after, from 0 to 1, by kind: "answer" and "[EOI]".
 
-    Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
-    fitted without that run.
+    Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run, fitted without that run.
     """
     probabilities: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
     for run, calibration in zip(runs, calibrations, strict=True):

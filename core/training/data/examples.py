@@ -1,7 +1,6 @@
 """Training files to examples.
 
-A ReadingExample is one question over one passage; a MultiExample is one question over several passages, with all its
-answers.  Layouts:
+A ReadingExample is one question over one passage; a MultiExample is one question over several passages, with all its answers.  Layouts:
 
 - `reading`: JSONL(.gz) rows (question, title, passage, answers).
 - `multi`: JSONL(.gz) rows (question, passages, answers as alias lists).  Optional fields: `negatives`, RAMDocs'
@@ -141,12 +140,10 @@ def read_passages_tsv(path: Path) -> dict[str, Titled]:
 
 
 def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:
-    """The questions of a folder with questions.json and passages.tsv, each possibly .gz, with their supporting passages
-    only.
+    """The questions of a folder with questions.json and passages.tsv, each possibly .gz, with their supporting passages only.
 
     `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; retrieval adds context passages
-    (core.training.data.mining).  `extra["split"]` is the question's field of that name ("train" or "held out"), if it
-    has one.  Raises FormatError.
+    (core.training.data.mining).  `extra["split"]` is the question's field of that name ("train" or "held out"), if it has one.  Raises FormatError.
     """
     passages = read_passages_tsv(plain_or_gz(folder / "passages.tsv"))
     path = plain_or_gz(folder / "questions.json")

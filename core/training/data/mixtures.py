@@ -115,8 +115,7 @@ def statement_examples(path: Path, miner: Miner, context: int = 5, seed: int = 0
 
 
 def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple[list[MultiExample], list[MultiExample]]:
-    """(training, held-out) examples of a folder in the layout of data/starter, with BM25 neighbours from its own
-    corpus.
+    """(training, held-out) examples of a folder in the layout of data/starter, with BM25 neighbours from its own corpus.
 
     Held out are the questions whose `split` is "held out".  If no question has that field, it is every k-th block of 15
     questions in file order, k = 1 / `held_out` rounded; with `held_out` 0, none.  A context passage may occur on both
@@ -170,8 +169,7 @@ def load_annotated(
 def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
     """Each disambiguated question over the same passages: it has one answer, and the others are tempting wrong ones.
 
-    Where an example knows which passages support which pair (`extra["supporting_of"]`), the pair's own come first and
-    are its supporting ones.
+    Where an example knows which passages support which pair (`extra["supporting_of"]`), the pair's own come first and are its supporting ones.
     """
     out = []
     for e in examples:
@@ -195,8 +193,7 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
     """The passages of a multi-answer example as reading rows: with their answers, or with none.
 
     `empty`: most rows without an answer per example, drawn from twice as many of its first ones (those that look most
-    like an answer).  If the supporting passages are known, another passage that contains an answer is left out: it may
-    or may not answer the question.
+    like an answer).  If the supporting passages are known, another passage that contains an answer is left out: it may or may not answer the question.
     """
     rows = []
     for number, e in enumerate(examples):

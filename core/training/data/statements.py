@@ -1,8 +1,7 @@
 """Statements from disambiguated question-answer pairs (AmbigNQ has 14,082 of them, and no passages).
 
-"Who played Corie in Barefoot in the Park on Broadway?" + "Elizabeth Ashley" ->
-"Elizabeth Ashley played Corie in Barefoot in the Park on Broadway."
-A statement is set between the sentences of a real passage about the same words, so that the answer has to be found.
+"Who played Corie in Barefoot in the Park on Broadway?" + "Elizabeth Ashley" -> "Elizabeth Ashley played Corie in Barefoot in the Park on Broadway." A
+statement is set between the sentences of a real passage about the same words, so that the answer has to be found.
 """
 
 from __future__ import annotations
