@@ -95,11 +95,7 @@ def _telling_place(question: str, answer: str, place: AnswerPlace) -> AnswerPlac
 
 
 def _options(
-    question: str,
-    answers: Sequence[Answer],
-    places: Sequence[AnswerPlace | None],
-    n: int,
-    edits_of: Sequence[Sequence[Edit]],
+    question: str, answers: Sequence[Answer], places: Sequence[AnswerPlace | None], n: int, edits_of: Sequence[Sequence[Edit]]
 ) -> list[str]:
     """The labels that the answer could have, the best first."""
     place, answer, edits = places[n], answers[n], edits_of[n]

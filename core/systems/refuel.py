@@ -43,9 +43,7 @@ class FusedReader:
         return [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in answers]
 
     def ask(
-        self,
-        pairs: Sequence[tuple[str, Sequence[t.Passage]]],
-        ends: Callable[[str], bool] | None = None,
+        self, pairs: Sequence[tuple[str, Sequence[t.Passage]]], ends: Callable[[str], bool] | None = None
     ) -> list[list[str]]:
         """Its answers to each question, in one pass (core.disambiguation.round_trip.AskAgain)."""
         jobs = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)]) for q, passages in pairs]

@@ -45,8 +45,7 @@ HELD_OUT = 120  # questions, for the figures of a run
 
 @dataclass(frozen=True)
 class Pool:
-    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of the answers that each passage holds.
-    """
+    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of the answers that each passage holds."""
 
     states: np.ndarray
     reader: ReaderScorer

@@ -73,11 +73,7 @@ class ReaderTask:
         rows, gold, silent, weight = batch
         spans, nothing = network(rows.to(device))
         return marginal_loss(
-            spans.flatten(0, 1).flatten(1),
-            nothing.flatten(),
-            gold.flatten(1).to(device),
-            silent.to(device),
-            weight.to(device),
+            spans.flatten(0, 1).flatten(1), nothing.flatten(), gold.flatten(1).to(device), silent.to(device), weight.to(device)
         )
 
     @torch.inference_mode()

@@ -51,11 +51,7 @@ class Rows:
 
 
 def passage_rows(
-    tokenizer: Any,
-    question: str,
-    passages: Sequence[tuple[str, str]],
-    max_tokens: int,
-    max_question_tokens: int = 48,
+    tokenizer: Any, question: str, passages: Sequence[tuple[str, str]], max_tokens: int, max_question_tokens: int = 48
 ) -> Rows:
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
 

@@ -51,10 +51,7 @@ def _overlapping(readout: Readout, start: int, end: int) -> float:
 
 
 def make_clarifier(
-    config: ClarifierOptions,
-    settings: Settings,
-    clarify: bool,
-    make_model: Callable[[], t.BatchAnsweringModel] | None = None,
+    config: ClarifierOptions, settings: Settings, clarify: bool, make_model: Callable[[], t.BatchAnsweringModel] | None = None
 ) -> tuple[Clarifier | None, dict[str, Any]]:
     """(clarifier, its entry in SystemInfo).  `make_model`: the system's own answering model, or a loop over it, which is asked where `round_trip`
     is answerer (by default the bundled one).  `clarify`: whether questions are wanted; if not, the clarifier is None and nothing is loaded.

@@ -174,8 +174,7 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
             )
         except (KeyError, IndexError, TypeError) as error:
             raise FormatError(
-                f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)",
-                file=path,
+                f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)", file=path
             ) from None
     return examples, passages
 

@@ -37,12 +37,7 @@ def statement(question: str, answer: str, rng: random.Random) -> str | None:
     elif wh in ("how many", "how much"):
         forms = [f"{answer} {body}.", f"{start}: {answer}.", f"The number is {answer} for {body}."]
     elif wh == "when":
-        forms = [
-            f"{start} in {answer}.",
-            f"In {answer}, {body}.",
-            f"{start} ({answer}).",
-            f"{start} on {answer}.",
-        ]
+        forms = [f"{start} in {answer}.", f"In {answer}, {body}.", f"{start} ({answer}).", f"{start} on {answer}."]
     elif wh == "where":
         forms = [f"{start} in {answer}.", f"{answer} is where {body}.", f"{start} at {answer}."]
     else:
