@@ -236,10 +236,5 @@ def _trimmed(phrase: str, question: str, answer: str) -> str:
         last += 1  # "studio A"
     label = " ".join(words[first : last + 1]).strip(" :,")
     tokens = word_tokens(label)
-    fits = (
-        not re.search(r"[.:]\s", label)
-        and len(tokens) <= MAX_CLAUSE_WORDS
-        and not (_REFERS_BACK | _VAGUE) & set(tokens)
-        and not label.isdigit()
-    )
-    return label if fits else ""
+    is_vague = (_REFERS_BACK | _VAGUE) & set(tokens) or label.isdigit()
+    return "" if is_vague or len(tokens) > MAX_CLAUSE_WORDS or re.search(r"[.:]\s", label) else label

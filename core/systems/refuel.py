@@ -19,7 +19,7 @@ from core.models.language import loading
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Run
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
-from core.models.seq2seq.fid import load_fid, locate
+from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.clarifying import judge_with
 from core.systems.base.options import Options
@@ -39,8 +39,7 @@ class FusedReader:
 
     def read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> list[t.Candidate]:
         """Every answer with its probability and its place in the passages."""
-        (answers,) = self.writer.write_many([(question, passages)])
-        return [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in answers]
+        return self.writer.write_many([(question, passages)])[0]
 
     def ask(
         self, pairs: Sequence[tuple[str, Sequence[t.Passage]]], ends: Callable[[str], bool] | None = None

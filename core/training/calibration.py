@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.base.selection import distinct
-from core.trace import to_json
+from core.trace import from_json, to_json
 
 MAX_END_PROBABILITY = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
@@ -106,16 +105,8 @@ def read(file: Path) -> list[RecordedRun]:
     """The runs in a file that `record_runs` wrote: of each id the last."""
     if not file.exists():
         return []
-    runs = (_run(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+    runs = (from_json(RecordedRun, json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
     return list({run.id: run for run in runs}.values())
-
-
-def _run(row: Mapping[str, Any]) -> RecordedRun:
-    steps = tuple(
-        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
-    )
-    references = tuple(tuple(tuple(aliases) for aliases in answers) for answers in row["references"])
-    return RecordedRun(row["id"], row["question"], references, steps, row.get("origin", ""))
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 import shutil
 import signal
 import sys
@@ -18,6 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from pickle import UnpicklingError
 from time import monotonic
 from typing import Any, Protocol
 
@@ -35,6 +35,8 @@ from core.training.data.chunks import Grouped, batches
 from core.training.options import TrainConfig
 from core.training.trackers import start_tracker, stop_trackers
 
+# what loading a damaged state raises
+DAMAGE = (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError, UnpicklingError, SafetensorError)
 RESUME_HINT = "free some space and start again to resume"
 
 
@@ -109,17 +111,7 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
         accelerator.load_state(str(state))
         position = int(saved["positions"][accelerator.process_index])
         return {"position": position, **{name: saved[name] for name in ("step", "elapsed", "best", "losses", "judged")}}
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        pickle.UnpicklingError,
-        SafetensorError,
-    ) as error:
+    except DAMAGE as error:
         raise CheckpointError(
             f"{state} is damaged or of another network ({reason(error)}); delete it to start again, or name another folder with --out"
         ) from None

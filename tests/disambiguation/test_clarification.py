@@ -81,14 +81,11 @@ def test_without_a_good_question_only_the_label_remains() -> None:
     assert first.why
 
 
-def test_one_answer_leaves_the_question() -> None:
+def test_one_answer_leaves_the_question_and_without_evidence_there_is_none() -> None:
     (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: "Natalie Wood" if p is WOOD else None), JUDGE)
     assert (only.question, only.passed, only.tried) == ("", True, 0)
     (only,) = clarify(QUESTION, ANSWERS[:1], PASSAGES, reader(lambda q, p: None), JUDGE)
     assert not only.passed
-
-
-def test_no_answers_and_no_evidence() -> None:
     assert list(clarify(QUESTION, [], PASSAGES, reader(careful), JUDGE)) == []
     first, second = clarify(QUESTION, [answer("Ann Reinking", None), ANSWERS[1]], PASSAGES, reader(careful), JUDGE)
     assert (first.question, first.passed, first.label) == ("", False, "")
@@ -102,16 +99,13 @@ def test_the_reader_is_asked_only_about_the_question_that_is_shown() -> None:
     assert log == [(c.question, p.id) for c in clarifications for p in PASSAGES]
 
 
-def test_an_answering_model_is_asked_until_eoi() -> None:
+def test_an_answering_model_is_asked_until_eoi_or_another_answer() -> None:
     cast = ["Natalie Wood", "Carol Lawrence", "Rita Moreno"]
     ask = ask_with(lambda: RuleModel(lambda q: cast[:1] if "1961" in q else cast))
     assert ask([("Who in 1961?", PASSAGES), ("Who?", PASSAGES)]) == [cast[:1], cast]
     assert ask([]) == []
     first, second = clarify(QUESTION, ANSWERS, PASSAGES, ask, JUDGE)
     assert (first.passed, second.passed) == (True, False)
-
-
-def test_nothing_is_asked_after_another_answer_was_returned() -> None:
     model = RuleModel(lambda q: ["Natalie Wood", "Carol Lawrence", "Rita Moreno"])
     first, _ = clarify(QUESTION, ANSWERS, PASSAGES, ask_with(lambda: model), JUDGE)
     assert not first.passed

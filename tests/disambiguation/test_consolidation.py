@@ -116,12 +116,9 @@ def test_the_map_keeps_distances_of_a_plane() -> None:
     assert on_map == pytest.approx(between, abs=1e-5)
 
 
-def test_what_is_embedded() -> None:
+def test_each_interpretation_has_a_text_and_a_vector() -> None:
     (one,) = interpretations(["Ada"])
     assert text_of(one, "question") == "Who, 0?"
     assert text_of(one, "question and answer") == "Who, 0? Ada"
-
-
-def test_each_interpretation_has_a_vector() -> None:
     with pytest.raises(ValueError, match="1 interpretations have 2 vectors"):
         consolidate(interpretations(["Ada"]), rows(0.0, 1.0), Consolidation())

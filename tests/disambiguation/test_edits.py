@@ -212,13 +212,10 @@ def test_words_of_another_answer_in_the_sentence_are_not_taken() -> None:
     assert not any("Wolf" in e.question for e in propose_edits(question, "2012", second, [first]))
 
 
-def test_what_a_sentence_says_of_two_answers_distinguishes_neither() -> None:
+def test_what_a_sentence_says_of_two_answers_distinguishes_neither_but_each_of_a_list_has_its_year() -> None:
     passage = Passage("a", "New York City Marathon", "Fred Lebow and Vince Chiappetta started the race in 1970.")
     founders = ["Fred Lebow", "Vince Chiappetta"]
     assert proposals("Who founded the marathon?", founders, places_of(passage, *founders)) == [[], []]
-
-
-def test_each_of_a_list_has_its_own_year() -> None:
     passage = Passage("a", "The prize", "Ada won in 2011, Eve in 2012 and Ida in 2013.")
     edits = proposals("Who won?", ["Ada", "Eve", "Ida"], places_of(passage, "Ada", "Eve", "Ida"))
     assert [[e.question for e in one] for one in edits] == [[f"Who won in {year}?"] for year in (2011, 2012, 2013)]

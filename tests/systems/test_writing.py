@@ -14,6 +14,7 @@ from tiny_models import word_tokenizer
 from core import types as t
 from core.disambiguation.clarifiers import by_copying, by_rewriting
 from core.errors import CheckpointError, InputError
+from core.models.seq2seq.decoding import locate
 from core.models.seq2seq.fid import load_fid, make_fid, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.settings import Settings
@@ -38,7 +39,7 @@ class FixedWriter:
         self.answers = answers
 
     def write_many(self, jobs: Any) -> list[list[t.Candidate]]:
-        return [[t.Candidate(text, p) for text, p in self.answers] for _ in jobs]
+        return [[t.Candidate(text, p, locate(text, passages)) for text, p in self.answers] for _, passages in jobs]
 
 
 def run(*answers: tuple[str, float], clarifier: Any = None, **options: Any) -> t.Prediction:

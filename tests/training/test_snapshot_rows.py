@@ -37,15 +37,12 @@ def examples(jsonl: Jsonl, *rows: dict[str, Any]) -> list[MultiExample]:
     return list(read_multi(jsonl("m.jsonl", *rows)))
 
 
-def test_a_rejected_answer_is_no_target(jsonl: Jsonl) -> None:
+def test_a_rejected_answer_is_no_target_and_its_passage_is_read(jsonl: Jsonl) -> None:
     (e,) = examples(jsonl, ROW)
     assert (e.gold, e.bad) == ((("Red", "crimson"),), ("green", "grey"))
     rng = random.Random(0)
     items = [item for _ in range(60) if (item := sample_item(e, 3, 0.3, rng)) is not None]
     assert {a for item in items for aliases, _ in item.targets for a in aliases} == {"Red", "crimson"}
-
-
-def test_a_passage_with_a_wrong_answer_is_among_those_that_are_read(jsonl: Jsonl) -> None:
     (e,) = examples(jsonl, {**ROW, "negatives": ["grey"], "supporting": ["p0"]})
     assert e.extra["supporting"] == ["p0"]
     rng = random.Random(0)

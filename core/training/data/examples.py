@@ -154,24 +154,13 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
     for number, row in enumerate(rows, 1):
         try:
             annotation = row["annotations"][0]
-            pairs = (
-                annotation["qaPairs"] if annotation["type"] == "multipleQAs" else [{"question": row["question"], **annotation}]
-            )
+            question, several = row["question"], annotation["type"] == "multipleQAs"
+            pairs = annotation["qaPairs"] if several else [{"question": question, **annotation}]
             ids = list(dict.fromkeys(i for pair in pairs for i in pair["passages"]))
-            examples.append(
-                MultiExample(
-                    row["question"],
-                    tuple(passages[i] for i in ids),
-                    tuple(tuple(pair["answer"]) for pair in pairs),
-                    folder.name,
-                    extra={
-                        "supporting": ids,
-                        "supporting_of": [list(pair["passages"]) for pair in pairs],
-                        "questions": [pair["question"] for pair in pairs],
-                        **({"split": row["split"]} if "split" in row else {}),
-                    },
-                )
-            )
+            gold = tuple(tuple(pair["answer"]) for pair in pairs)
+            extra = {"supporting": ids, "supporting_of": [list(pair["passages"]) for pair in pairs]}
+            extra |= {"questions": [pair["question"] for pair in pairs], **({"split": row["split"]} if "split" in row else {})}
+            examples.append(MultiExample(question, tuple(passages[i] for i in ids), gold, folder.name, extra=extra))
         except (KeyError, IndexError, TypeError) as error:
             raise FormatError(
                 f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)", file=path

@@ -209,13 +209,10 @@ def test_a_prompt_that_the_endpoint_cut_is_reported(text: str, usage: dict[str, 
     assert (done.parsed, done.error, bool(done.warning)) == ({"answer": "Ada"}, "", doubtful)
 
 
-def test_too_many_requests_are_tried_again_after_the_time_that_the_server_names() -> None:
+def test_too_many_requests_are_tried_again_after_the_time_that_the_server_names_if_a_call_may_last_so_long() -> None:
     with endpoint(lambda body, n: Reply("{}", 429, retry_after="1") if n == 0 else GOOD) as (url, seen):
         assert ask(url)[0].parsed == {"answer": "Ada"}
     assert seen.times[1] - seen.times[0] >= 0.95
-
-
-def test_a_wait_longer_than_a_call_may_last_is_not_waited_for() -> None:
     with endpoint(lambda body, n: Reply("{}", 429, retry_after="3600")) as (url, seen):
         [done] = ask(url)
     assert ("asks to wait 3600 s" in done.error, len(seen.bodies)) == (True, 1)
@@ -246,15 +243,12 @@ def test_a_slow_server_fails_the_call_at_its_own_deadline_and_the_others_go_on(s
     assert took < 10
 
 
-def test_a_batch_ends_at_its_deadline() -> None:
+def test_a_batch_ends_at_its_deadline_and_sends_nothing_after_it() -> None:
     with endpoint(lambda body, n: Reply("{}", wait=30)) as (url, _):
         started = time.monotonic()
         done = ask(url, 10, seconds=0.5)
     assert ["time was over" in c.error for c in done] == [True] * 10
     assert time.monotonic() - started < 10
-
-
-def test_a_deadline_that_has_passed_sends_nothing() -> None:
     with endpoint(lambda body, n: GOOD) as (url, seen):
         done = ask(url, 2, seconds=-1)
     assert (["time was over" in c.error for c in done], seen.bodies) == ([True] * 2, [])
@@ -314,11 +308,7 @@ def refusing(*unknown: str) -> Any:
 
 @pytest.mark.parametrize(
     ("unknown", "calls", "left"),
-    [
-        (["json_schema"], 2, "json_object"),
-        (["response_format"], 3, None),
-        (["temperature"], 2, "json_schema"),
-    ],
+    [(["json_schema"], 2, "json_object"), (["response_format"], 3, None), (["temperature"], 2, "json_schema")],
 )
 def test_what_a_server_refuses_is_asked_for_once(unknown: list[str], calls: int, left: str | None) -> None:
     with endpoint(refusing(*unknown)) as (url, seen):

@@ -58,14 +58,11 @@ def test_another_wording_is_another_version() -> None:
     assert now == KNOWN
 
 
-def test_what_is_missing_or_has_no_place_is_an_error() -> None:
+def test_every_hole_is_filled_and_a_value_that_looks_like_one_stays_as_it_is() -> None:
     with pytest.raises(KeyError, match="passages"):
         load_prompt("interpret").fill(question="q")
     with pytest.raises(KeyError, match="other"):
         load_prompt("relax").fill(question="q", other="x")
-
-
-def test_a_value_that_looks_like_a_hole_stays_as_it_is() -> None:
     filled = load_prompt("interpret").fill(question="{{passages}}", passages="{{question}}")
     assert "<question>\n{{passages}}\n</question>\n{{question}}" in filled[-1][1]
 

@@ -17,7 +17,8 @@ from transformers import AutoModelForSeq2SeqLM
 from core.errors import CheckpointError
 from core.models.interleaving import NAME
 from core.models.seq2seq import fid
-from core.models.seq2seq.fid import FidAnswerer, Generation, load_fid, load_network, locate, make_fid, save_fid
+from core.models.seq2seq.decoding import locate
+from core.models.seq2seq.fid import FidAnswerer, Generation, load_fid, load_network, make_fid, save_fid
 from core.models.seq2seq.network import IGNORED, FidConfig, FidNetwork, collate_fid, fan_out, row_texts
 from core.text import find_spans
 from core.types import EOI, Candidate, Evidence, Passage, Proposal, RetrievedPassage
@@ -231,16 +232,13 @@ def test_many_questions_at_once_are_answered_as_one_by_one(network: Network) -> 
         assert figures(alone) == pytest.approx(figures(together), rel=1e-3)
 
 
-def test_candidates_come_with_probability_and_evidence(network: Network) -> None:
+def test_candidates_come_with_probability_and_evidence_and_previous_answers_leave_with_theirs(network: Network) -> None:
     proposal = steered(network, {"red": 0.5, "blue": 0.3, EOI: 0.15, "white": 0.05})
     assert [c.text for c in proposal.candidates[:3]] == ["red", "blue", "white"]
     assert [c.probability for c in proposal.candidates[:3]] == pytest.approx([0.5, 0.3, 0.05], rel=1e-3)
     assert proposal.eoi_probability == pytest.approx(0.15, rel=1e-3)
     assert proposal.candidates[0].evidence == Evidence("p1", 12, 15, "red")
     assert proposal.candidates[2].evidence is None  # no passage says white
-
-
-def test_a_previous_answer_is_dropped_with_its_mass(network: Network) -> None:
     proposal = steered(network, {"red": 0.5, "blue": 0.3, EOI: 0.2}, ["Red"])
     assert "red" not in [c.text for c in proposal.candidates]
     assert proposal.candidates[0] == Candidate("blue", pytest.approx(0.6, rel=1e-3), Evidence("p2", 24, 28, "blue"))
@@ -256,13 +254,10 @@ def test_many_previous_answers_leave_candidates(network: Network) -> None:
     assert len(proposal.candidates) <= 2
 
 
-def test_eoi_bias_moves_eoi_alone(network: Network) -> None:
+def test_eoi_bias_moves_eoi_alone_and_a_sure_eoi_leaves_finite_numbers(network: Network) -> None:
     proposal = steered(network, {"red": 0.5, EOI: 0.5}, eoi_bias=-2.0)
     assert proposal.eoi_probability == pytest.approx(1 / (1 + 2.718281828**2), rel=1e-2)
     assert proposal.candidates[0].text == "red"
-
-
-def test_a_sure_eoi_leaves_finite_numbers(network: Network) -> None:
     proposal = steered(network, {EOI: 1.0}, ["red"])
     assert proposal.eoi_probability == pytest.approx(1.0, abs=1e-3)
     assert all(0.0 <= c.probability < 0.01 for c in proposal.candidates)

@@ -92,16 +92,8 @@ def test_candidates_are_distinct_questions(parts: tuple[Any, Any]) -> None:
     assert rewriter.rewrite_many(jobs[:1]) == [first]
 
 
-@pytest.mark.parametrize(
-    ("text", "sources", "want"),
-    [
-        ("when did the u.s. win?", ["Then the U.S. won."], "When did the U.S. win?"),
-        ("", ["A"], ""),
-        ("o'neill?", ["O'Neill wrote"], "O'Neill?"),
-    ],
-)
-def test_case_comes_from_the_sources(text: str, sources: list[str], want: str) -> None:
-    assert truecase(text, sources) == want
+def test_case_comes_from_the_sources() -> None:
+    assert [truecase(text, ["O'Neill wrote"]) for text in ("", "o'neill?")] == ["", "O'Neill?"]
 
 
 def test_weights_that_write_answers_are_refused(make_tiny: Any, tmp_path: Path) -> None:
