@@ -50,7 +50,6 @@ SLOW = (
     "training/running/",
     "training/tasks/",
     "training/test_resume",
-    "training/test_stopped_training",
     "training/test_training",
 )
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from system_fakes import FixedModel, proposal
+
 from benchmarks.quality import multi_span
-from core.types import Candidate, Proposal
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "question": "q", "passages": [{"title": "", "text": "Oslo, Rome, Bonn"}], "answers": [["Rome"], ["Oslo"]]},
@@ -14,17 +15,10 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-class Answerer:
-    """Gives Rome, Oslo, Bonn; [EOI] is likelier than Oslo, and not than Bonn."""
-
-    def propose(self, question: str, passages: Any, previous: list[str]) -> Proposal:
-        rest = [name for name in ("Rome", "Oslo", "Bonn") if name not in previous]
-        eoi = 0.6 if len(previous) == 1 else 0.1
-        return Proposal(tuple(Candidate(name, 0.4 - 0.1 * i) for i, name in enumerate(rest)), eoi)
-
-
 def test_a_loop_ends_for_good_where_it_ends_first() -> None:
-    scored = multi_span.looped(Answerer(), "q", [])  # type: ignore[arg-type]
+    """[EOI] is likelier than Oslo, and not than Bonn."""
+    model: Any = FixedModel(proposal(0.1, Rome=0.4, Oslo=0.3), proposal(0.6, Oslo=0.4), proposal(0.1, Bonn=0.4), proposal(1.0))
+    scored = multi_span.looped(model, "q", [])
     assert [text for text, _ in scored] == ["Rome", "Oslo", "Bonn"]
     assert multi_span.above_limit(scored, 0.0) == ["Rome"]
     assert multi_span.above_limit(scored, -1.0) == ["Rome", "Oslo", "Bonn"]

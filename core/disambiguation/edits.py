@@ -35,13 +35,7 @@ _WITH_OF = _VERSIONS | frozenset(
 )
 # a noun of the question, and what its instances are called in a title's qualifier or in the passage
 _INSTANCES = (
-    {
-        "movie": "film|movie",
-        "film": "film|movie",
-        "book": "book|novel",
-        "song": "song|single",
-        "show": "show|series|sitcom",
-    }
+    {"movie": "film|movie", "film": "film|movie", "book": "book|novel", "song": "song|single", "show": "show|series|sitcom"}
     | {
         noun: noun
         for noun in ("novel album series musical game rover spacecraft ship telescope tower bridge airship metro".split())

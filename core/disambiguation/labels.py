@@ -95,11 +95,7 @@ def _telling_place(question: str, answer: str, place: AnswerPlace) -> AnswerPlac
 
 
 def _options(
-    question: str,
-    answers: Sequence[Answer],
-    places: Sequence[AnswerPlace | None],
-    n: int,
-    edits_of: Sequence[Sequence[Edit]],
+    question: str, answers: Sequence[Answer], places: Sequence[AnswerPlace | None], n: int, edits_of: Sequence[Sequence[Edit]]
 ) -> list[str]:
     """The labels that the answer could have, the best first."""
     place, answer, edits = places[n], answers[n], edits_of[n]
@@ -240,10 +236,5 @@ def _trimmed(phrase: str, question: str, answer: str) -> str:
         last += 1  # "studio A"
     label = " ".join(words[first : last + 1]).strip(" :,")
     tokens = word_tokens(label)
-    fits = (
-        not re.search(r"[.:]\s", label)
-        and len(tokens) <= MAX_CLAUSE_WORDS
-        and not (_REFERS_BACK | _VAGUE) & set(tokens)
-        and not label.isdigit()
-    )
-    return label if fits else ""
+    is_vague = (_REFERS_BACK | _VAGUE) & set(tokens) or label.isdigit()
+    return "" if is_vague or len(tokens) > MAX_CLAUSE_WORDS or re.search(r"[.:]\s", label) else label

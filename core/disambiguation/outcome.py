@@ -69,10 +69,7 @@ def result_of(prediction: Prediction) -> Result:
     parts = dict(zip(questions, differing_parts(questions) or questions))
     options = [
         Meaning(
-            (c and (c.label or parts.get(c.question))) or a.text,
-            prediction.question_of(a.text),
-            a.text,
-            others.get(a.text, ()),
+            (c and (c.label or parts.get(c.question))) or a.text, prediction.question_of(a.text), a.text, others.get(a.text, ())
         )
         for a, c in zip(answers, clarifications)
     ]

@@ -24,9 +24,7 @@ class AskAgain(Protocol):
     """Asks questions, each over its passages."""
 
     def __call__(
-        self,
-        pairs: Sequence[tuple[str, Sequence[Passage]]],
-        ends: Callable[[str], bool] | None = None,
+        self, pairs: Sequence[tuple[str, Sequence[Passage]]], ends: Callable[[str], bool] | None = None
     ) -> list[list[str]]:
         """For each (question, passages) the answers, the likeliest first.  Iterative implementations may stop after an answer for which
         `ends` is true."""

@@ -1,9 +1,8 @@
 """Disambig-first: decide whether the question is ambiguous, write its possible meanings, then answer each.
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
-single-answer model of NQ-open.  Here: core.models.ranking.ambiguity decides; the trained rewriter writes from the question alone; the per-passage
-reader gives the best answer over the passages that each disambiguated question retrieves.
-In the paper it is significantly worse than the systems that read first.
+single-answer model of NQ-open.  Here: core.models.ranking.ambiguity decides; the trained rewriter writes from the question alone; the per-passage reader
+gives the best answer over the passages that each disambiguated question retrieves.  In the paper it is significantly worse than the systems that read first.
 """
 
 from __future__ import annotations

@@ -22,8 +22,6 @@ from core.systems.base.options import (
     option,
 )
 
-# ------------------------------------------------------------ systems that find answers one by one
-
 
 @dataclass(frozen=True)
 class LoopOptions(ClarifierOptions):
@@ -68,9 +66,6 @@ class ScriptedOptions(SystemOptions):
             raise InputError(f"the option table is '{str(self.table)[:80]}'; it has to map questions to lists of answers")
 
 
-# ------------------------------------------------------------ systems that read once
-
-
 @dataclass(frozen=True)
 class OnePassOptions(ReadingOptions):
     scoring: Scoring = option("passage", "a span's own probability, or DPR's score of passage and span", in_menu=True)
@@ -100,9 +95,6 @@ class RectifyOptions(ReadingOptions):
     surplus: int = option(2, "candidates from each passage (at most 20)", 1, 20)
     evidence: int = option(3, "passages that a candidate is verified on (at most 50)", 1, 50)
     mix: float = option(0.9, "weight of the recalling reader in the decision (0: the verifier alone)", 0, 1)
-
-
-# ------------------------------------------------------------ systems that write answers
 
 
 # variants of Fusion-in-Decoder: options of their decoding are fields of core.models.seq2seq.decoding.SequenceDecoding
@@ -156,9 +148,6 @@ class RefuelOptions(SystemOptions):
 class DisambigFirstOptions(SystemOptions):
     ambiguous_above: float = option(0.5, "probability from which on meanings are written", 0, 1)
     questions: int = option(3, "maximum meanings (at most 20)", 1, 20)
-
-
-# ------------------------------------------------------------ systems that end in interpretations
 
 
 @dataclass(frozen=True)

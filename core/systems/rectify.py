@@ -44,8 +44,7 @@ class Rectify(ReadingSystem):
         readouts = self.reader.read(run.reading.text, [p.passage for p in run.passages])
         recalled = recall(run.passages, readouts, self.config.surplus, self.config.evidence)[:MAX_VERIFIED]
         run.check()
-        decisions = verify(self.verifier, run.reading.text, recalled, self.config.mix)
-        judged = [t.Candidate(v.recalled.candidate.text, v.probability, v.recalled.candidate.evidence) for v in decisions]
+        judged = verify(self.verifier, run.reading.text, recalled, self.config.mix)
         return sorted(judged, key=lambda c: -c.probability)
 
     def rejections(

@@ -1,5 +1,4 @@
-"""Round-trip prediction: answers, then disambiguated questions, which are fed back into retrieval and reading for more answers, then
-verification.
+"""Round-trip prediction: answers, then disambiguated questions, which are fed back into retrieval and reading for more answers, then verification.
 
 Source: Gao et al. 2021 (Refuel), "Answering Ambiguous Questions through Generative Evidence Fusion and Round-Trip Prediction", section 3.3.  Theirs
 generates with BART over fused passages; here Fusion-in-Decoder writes the answers of a round.  The questions come from
@@ -20,7 +19,7 @@ from core.models.language import loading
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Run
 from core.models.seq2seq.decoding import SequenceDecoding, Writer
-from core.models.seq2seq.fid import load_fid, locate
+from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.clarifying import judge_with
 from core.systems.base.options import Options
@@ -40,13 +39,10 @@ class FusedReader:
 
     def read(self, question: str, passages: Sequence[t.RetrievedPassage]) -> list[t.Candidate]:
         """Every answer with its probability and its place in the passages."""
-        (answers,) = self.writer.write_many([(question, passages)])
-        return [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in answers]
+        return self.writer.write_many([(question, passages)])[0]
 
     def ask(
-        self,
-        pairs: Sequence[tuple[str, Sequence[t.Passage]]],
-        ends: Callable[[str], bool] | None = None,
+        self, pairs: Sequence[tuple[str, Sequence[t.Passage]]], ends: Callable[[str], bool] | None = None
     ) -> list[list[str]]:
         """Its answers to each question, in one pass (core.disambiguation.round_trip.AskAgain)."""
         jobs = [(q, [t.RetrievedPassage(p, rank, 0.0) for rank, p in enumerate(passages, 1)]) for q, passages in pairs]

@@ -35,9 +35,8 @@ from core.training.data.examples import MultiExample, ReadingExample, Titled, cr
 from core.training.data.excluded import excluded_questions
 from core.training.data.mining import Miner
 from core.training.held_out import run_f1, with_mean
-from core.training.objectives import marginal_loss
 from core.training.options import Stepwise
-from core.training.reader import ReaderTask
+from core.training.reader import ReaderTask, marginal_loss
 from core.training.runs import miner, say
 from core.types import Passage
 

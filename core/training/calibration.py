@@ -1,9 +1,7 @@
-"""Fits a system's calibrations (core.models.ranking.calibration) to its runs over held-out questions, which are
-recorded with uncalibrated probabilities.
+"""Fits a system's calibrations (core.models.ranking.calibration) to its runs over held-out questions, which are recorded with uncalibrated probabilities.
 
-Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was
-not given yet.  Equal readings of one answer count once, the likeliest one, as they do where a rule decides
-(core.systems.base.selection.distinct).
+Each step's candidates are labelled by the references: a candidate is right if it equals an alias of an answer that was not given yet.  Equal readings of one
+answer count once, the likeliest one, as they do where a rule decides (core.systems.base.selection.distinct).
 """
 
 from __future__ import annotations
@@ -11,10 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +22,7 @@ from core.metrics.answers import f1, is_match
 from core.metrics.calibration import reliability
 from core.models.ranking.calibration import Calibration, Platt, log_odds
 from core.systems.base.selection import distinct
-from core.trace import to_json
+from core.trace import from_json, to_json
 
 MAX_END_PROBABILITY = 0.85  # P([EOI]) at which a recorded run ends: no rule continues there
 FOLDS = 5
@@ -108,23 +105,14 @@ def read(file: Path) -> list[RecordedRun]:
     """The runs in a file that `record_runs` wrote: of each id the last."""
     if not file.exists():
         return []
-    runs = (_run(json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
+    runs = (from_json(RecordedRun, json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
     return list({run.id: run for run in runs}.values())
-
-
-def _run(row: Mapping[str, Any]) -> RecordedRun:
-    steps = tuple(
-        RecordedStep(tuple((c[0], c[1]) for c in turn["candidates"]), turn["eoi"], turn["chosen"]) for turn in row["turns"]
-    )
-    references = tuple(tuple(tuple(aliases) for aliases in answers) for answers in row["references"])
-    return RecordedRun(row["id"], row["question"], references, steps, row.get("origin", ""))
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
     """(for each candidate whether it is right, for each [EOI] whether no answer remains).
 
-    Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each
-    step, which is what a loop returns.
+    Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each step, which is what a loop returns.
     """
     answers: Labelled = []
     ends: Labelled = []
@@ -181,8 +169,7 @@ def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
 def reliable(runs: Sequence[RecordedRun], calibrations: Sequence[Calibration]) -> dict[str, dict[str, float | int | None]]:
     """The expected calibration error before and after, from 0 to 1, by kind: "answer" and "[EOI]".
 
-    Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run,
-    fitted without that run.
+    Answers are the candidates that a rule decides on (a loop's best one of each step).  `calibrations`: one per run, fitted without that run.
     """
     probabilities: dict[str, list[tuple[float, float, bool]]] = {"answer": [], "[EOI]": []}
     for run, calibration in zip(runs, calibrations, strict=True):

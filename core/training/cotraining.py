@@ -1,9 +1,8 @@
 """Co-training with weak supervision: single-answer data are partial labels, completed by what several models agree on.
 
 Source: Min et al. 2020, section 5 and the algorithm in its appendix (after democratic co-training, Zhou and Goldman
-2004).  In each round, C models are trained on the full data.  Then each model is asked for further answers to every
-single-answer question, with its answer y given: here as the first previous answer of the iterative prompt, in the paper
-as the prefix of the sequence.
+2004).  In each round, C models are trained on the full data.  Then each model is asked for further answers to every single-answer question, with its answer
+y given: here as the first previous answer of the iterative prompt, in the paper as the prefix of the sequence.
 
 - Answers that more than C / 2 models give besides y are added: (question, {y} + those) joins the next full data.
 - If there are none, and no model without given answers finds anything but y, (question, {y}) joins as a question with
@@ -124,12 +123,10 @@ def cotrain(
     identity: dict[str, Any] | None = None,
     held_out: Sequence[MultiExample] = (),
 ) -> dict[str, Any]:
-    """Runs all rounds.  Writes run folders to out/round-R/model-I, labels to out/round-R/labels.json, and the result to
-    out/cotraining.json.
+    """Runs all rounds.  Writes run folders to out/round-R/model-I, labels to out/round-R/labels.json, and the result to out/cotraining.json.
 
-    Returns the content of cotraining.json: each round's figures, that of the models' vote on `held_out` and the numbers
-    of labels, and the folder of the last round's best model.  Raises InputError if there is nothing to label or `out`
-    has a run with other settings.
+    Returns the content of cotraining.json: each round's figures, that of the models' vote on `held_out` and the numbers of labels, and the folder of the
+    last round's best model.  Raises InputError if there is nothing to label or `out` has a run with other settings.
     """
     if not full or not partial:
         raise InputError("co-training needs multi-answer questions (--multi or --annotated) and single-answer ones (--reading)")

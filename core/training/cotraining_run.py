@@ -1,7 +1,6 @@
 """`python -m core train cotraining`: co-training (core.training.cotraining) of the span answering model.
 
-Full data: --multi, --annotated and --ambignq (as statements).  Partial data: --reading, each question over its own
-passage and neighbours.
+Full data: --multi, --annotated and --ambignq (as statements).  Partial data: --reading, each question over its own passage and neighbours.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Training FidAnswerer in AmbigPrompt's two stages (Sun et al. 2023).
 
-Post-pretraining (Eq. 8-9): the target is the labelled answer, or [EOI] where all are given; previous answers are sampled from pseudo answers.
-Tuning (Eq. 10): the answers are shuffled, the first t are previous and the next is the target; with probability lambda
-all are previous and the target is [EOI].  The loss is -log of the probability of the whole target, including its end
-of sequence.
+Post-pretraining (Eq. 8-9): the target is the labelled answer, or [EOI] where all are given; previous answers are sampled from pseudo answers.  Tuning (Eq.
+10): the answers are shuffled, the first t are previous and the next is the target; with probability lambda all are previous and the target is [EOI].  The
+loss is -log of the probability of the whole target, including its end of sequence.
 
-With `target="spliced"` the same examples train the one-pass baselines (Fusion-in-Decoder, SpanSeqGen).  There are no
-previous answers, and the target is the whole answer set, joined by semicolons, in the order in which the answers occur
-in the passages.
+With `target="spliced"` the same examples train the one-pass baselines (Fusion-in-Decoder, SpanSeqGen).  There are no previous answers, and the target is the
+whole answer set, joined by semicolons, in the order in which the answers occur in the passages.
 """
 
 from __future__ import annotations

@@ -278,11 +278,7 @@ class Seq2SeqOptions(EncoderDecoder, Stepwise):
         "step", "one answer per step and [EOI] (ambigprompt-seq2seq), or the whole answer set at once (fid, spanseqgen)"
     )
     joined: float = option(
-        0.25,
-        "with --target spliced, share of batches that read all passages as one row",
-        low=0,
-        high=1,
-        metavar="SHARE",
+        0.25, "with --target spliced, share of batches that read all passages as one row", low=0, high=1, metavar="SHARE"
     )
 
     def __post_init__(self) -> None:

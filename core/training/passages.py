@@ -1,9 +1,8 @@
 """Training the reranker of joint passage ranking on pools of passages that the reader has read.
 
 Source: Min et al. 2021 (JPR), section 3.2.  A passage is right after a prefix if it has an answer that no picked
-passage holds.  Each right passage is a target (the mean of their -log P).  Half of the prefixes contain only right
-picks, in random order (an oracle's).  The others are drawn from the reader's own choices with Gumbel noise, so that the
-decoder also learns to continue after a wrong pick.
+passage holds.  Each right passage is a target (the mean of their -log P).  Half of the prefixes contain only right picks, in random order (an oracle's).
+The others are drawn from the reader's own choices with Gumbel noise, so that the decoder also learns to continue after a wrong pick.
 """
 
 from __future__ import annotations
@@ -46,9 +45,7 @@ HELD_OUT = 120  # questions, for the figures of a run
 
 @dataclass(frozen=True)
 class Pool:
-    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of
-    the answers that each passage holds.
-    """
+    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of the answers that each passage holds."""
 
     states: np.ndarray
     reader: ReaderScorer
@@ -165,8 +162,7 @@ def pools(
     seed: int,
     hold_out_all: bool = False,
 ) -> tuple[list[Pool], list[Pool]]:
-    """(pools of training questions with several answers, pools of held-out questions), each question over its folder's
-    corpus.
+    """(pools of training questions with several answers, pools of held-out questions), each question over its folder's corpus.
 
     `hold_out_all`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
     in AMBISCOPE_HOME/cache, so that an interrupted run resumes.

@@ -19,9 +19,24 @@ from core.models.span.rows import Rows, label_spans, passage_rows
 from core.text import normalize_answer
 from core.training.data.chunks import like_with_like
 from core.training.data.examples import Reading
-from core.training.objectives import marginal_loss
 
 CHUNK = 1024  # examples tokenised together and sorted by length
+
+
+def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Tensor, weight: Tensor) -> Tensor:
+    """-log of the summed probability of all gold spans, or of "no answer", in one softmax per group; scores are -inf where no span is allowed.
+
+    spans (G, M): scores of a group's spans; nothing (G,): scores of "no answer"; gold (G, M) and want_nothing (G,):
+    boolean; weight (G,): of each group.  A group is a question for the answering model, and a passage for the
+    per-passage reader.  Source: Sun et al. 2023, Eq. 9 and 10; the sum keeps the answer set unordered.
+    """
+    everything = torch.cat([spans, nothing[:, None]], dim=1)
+    target = torch.cat([gold, want_nothing[:, None]], dim=1)
+    total = torch.logsumexp(everything, dim=1)
+    lowest = torch.finfo(everything.dtype).min
+    hit = torch.logsumexp(everything.masked_fill(~target, lowest), dim=1)
+    loss = total - hit
+    return (loss * weight).sum() / weight.sum().clamp(min=1e-6)
 
 
 class ReaderTask:
@@ -73,11 +88,7 @@ class ReaderTask:
         rows, gold, silent, weight = batch
         spans, nothing = network(rows.to(device))
         return marginal_loss(
-            spans.flatten(0, 1).flatten(1),
-            nothing.flatten(),
-            gold.flatten(1).to(device),
-            silent.to(device),
-            weight.to(device),
+            spans.flatten(0, 1).flatten(1), nothing.flatten(), gold.flatten(1).to(device), silent.to(device), weight.to(device)
         )
 
     @torch.inference_mode()

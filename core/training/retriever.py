@@ -1,10 +1,8 @@
-"""Training the retriever: a question's passages against those of the batch's other questions and against hard
-negatives.
+"""Training the retriever: a question's passages against those of the batch's other questions and against hard negatives.
 
 Source: Karpukhin et al. 2020 (DPR), section 3: in-batch negatives, and hard negatives by BM25; Sun et al. 2023,
-appendix C.  If only the question's side is trained, the passages already have their vectors; random passages of the
-corpus then cost nothing and are negatives too.  A question with several passages learns one of them at a time; the
-others do not count as negatives.
+appendix C.  If only the question's side is trained, the passages already have their vectors; random passages of the corpus then cost nothing and are
+negatives too.  A question with several passages learns one of them at a time; the others do not count as negatives.
 """
 
 from __future__ import annotations
@@ -143,9 +141,7 @@ class RetrieverTask:
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """R@K and MRecall@K of the held-out questions, each over its own corpus; `multi`: of those with several
-        answers.
-        """
+        """R@K and MRecall@K of the held-out questions, each over its own corpus; `multi`: of those with several answers."""
         if not self.held_out:
             return {}
         question_vectors = self._vectors(network, [h.question for h in self.held_out])

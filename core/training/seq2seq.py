@@ -1,9 +1,8 @@
 """`python -m core train seq2seq`: which network is trained, and on what.
 
-The network is a transformers encoder-decoder (a folder or hub name such as t5-base), one that was trained here before,
-or a new small one.  `small` starts from the base's encoder, `small:CHECKPOINT` from that of a trained reader or
-answerer (core.models.seq2seq.small).  If all layers are frozen, the encoder stays that of the bundled model, and the
-checkpoint holds only the decoder.
+The network is a transformers encoder-decoder (a folder or hub name such as t5-base), one that was trained here before, or a new small one.  `small` starts
+from the base's encoder, `small:CHECKPOINT` from that of a trained reader or answerer (core.models.seq2seq.small).  If all layers are frozen, the encoder
+stays that of the bundled model, and the checkpoint holds only the decoder.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The training loop: resumable and logged, on CPU or CUDA, with bf16 autocast where it is native and several GPUs
-through accelerate.
+"""The training loop: resumable and logged, on CPU or CUDA, with bf16 autocast where it is native and several GPUs through accelerate.
 
 A run folder holds config.json (settings, and what identifies the run's inputs), log.jsonl (losses and held-out
 figures), state/ (weights, optimizer, position), and best/ and last/ (weights only).  The state is saved at intervals,
@@ -10,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 import shutil
 import signal
 import sys
@@ -19,6 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from pickle import UnpicklingError
 from time import monotonic
 from typing import Any, Protocol
 
@@ -36,6 +35,8 @@ from core.training.data.chunks import Grouped, batches
 from core.training.options import TrainConfig
 from core.training.trackers import start_tracker, stop_trackers
 
+# what loading a damaged state raises
+DAMAGE = (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError, UnpicklingError, SafetensorError)
 RESUME_HINT = "free some space and start again to resume"
 
 
@@ -110,17 +111,7 @@ def _load(accelerator: Any, state: Path) -> dict[str, Any]:
         accelerator.load_state(str(state))
         position = int(saved["positions"][accelerator.process_index])
         return {"position": position, **{name: saved[name] for name in ("step", "elapsed", "best", "losses", "judged")}}
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        pickle.UnpicklingError,
-        SafetensorError,
-    ) as error:
+    except DAMAGE as error:
         raise CheckpointError(
             f"{state} is damaged or of another network ({reason(error)}); delete it to start again, or name another folder with --out"
         ) from None
@@ -140,8 +131,7 @@ class _StopRequested(Exception):
 class _Signals:
     """Handles SIGTERM and SIGINT in its context: the first requests a stop, the second has its normal effect.
 
-    Signals are only handled in the main thread.  While `interruptible` is True (no saved state is changing), the first signal
-    raises _StopRequested at once.
+    Signals are only handled in the main thread.  While `interruptible` is True (no saved state is changing), the first signal raises _StopRequested at once.
     """
 
     def __init__(self) -> None:
@@ -176,15 +166,13 @@ def fit(
 ) -> dict[str, Any]:
     """Trains until `steps` or `minutes` is reached, and returns the last log row.
 
-    Resumes a run folder that has the same config and identity.  At SIGTERM or SIGINT it finishes the step, saves the
-    state and raises CancelledError.
+    Resumes a run folder that has the same config and identity.  At SIGTERM or SIGINT it finishes the step, saves the state and raises CancelledError.
 
     `save`: writes (network, folder, log row) as a checkpoint.  `identity`: what else identifies this run, as JSON
     values: arguments and digests of input files.  Without held-out data, the best weights are the last.
 
-    Raises InputError if `out` holds a run of another config or identity, ConflictError while another run writes there,
-    CheckpointError if its state cannot be loaded, and StorageError if the disk refuses; the last saved state stays
-    intact.
+    Raises InputError if `out` holds a run of another config or identity, ConflictError while another run writes there, CheckpointError if its state cannot
+    be loaded, and StorageError if the disk refuses; the last saved state stays intact.
     """
     from accelerate import Accelerator
     from accelerate.utils import DistributedDataParallelKwargs

@@ -85,11 +85,8 @@ def test_what_documents_disagree_on_is_one_meaning() -> None:
     assert [(o.answer, o.others) for o in several.clarification.options] == [("1891", ("1893",)), ("May 1920", ())]
 
 
-def test_three_documents_are_one_conflict() -> None:
+def test_three_documents_are_one_conflict_and_answers_without_evidence_none() -> None:
     later = ("Kelvin Bridge", "The bridge was opened in 1895.")
     (conflict,) = result(BRIDGE, ("1891", GUIDE), ("1893", HISTORY), ("1895", later)).conflicts
     assert conflict.answers == ("1891", "1893", "1895")
-
-
-def test_answers_without_evidence_disagree_with_nothing() -> None:
     assert conflicts(BRIDGE, [t.Answer("1891", 1.0), t.Answer("1893", 1.0)], []) == ()

@@ -92,16 +92,6 @@ def test_what_becomes_of_an_unclustered_one(unclustered: Any, verified: bool | N
     assert (len(result.final), len(result.dropped)) == (final, 1 - final)
 
 
-@pytest.mark.parametrize("how", WAYS)
-def test_none_one_and_two(how: Consolidation) -> None:
-    for answers, vectors in ([], np.zeros((0, 5), np.float32)), (["Ada"], rows(0.1)), (["Ada", "Bo"], rows(0.1, 2.0)):
-        assert len(consolidate(interpretations(answers), vectors, how).placed) == len(answers)
-
-
-def test_two_of_one_answer_are_one_interpretation() -> None:
-    assert len(consolidate(interpretations(["Ada", "ada"]), rows(0.1, 2.0), Consolidation()).final) == 1
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, float("nan")])
 def test_embeddings_that_are_all_equal(value: float) -> None:
     vectors = np.full((30, 8), value, np.float32)
@@ -126,12 +116,9 @@ def test_the_map_keeps_distances_of_a_plane() -> None:
     assert on_map == pytest.approx(between, abs=1e-5)
 
 
-def test_what_is_embedded() -> None:
+def test_each_interpretation_has_a_text_and_a_vector() -> None:
     (one,) = interpretations(["Ada"])
     assert text_of(one, "question") == "Who, 0?"
     assert text_of(one, "question and answer") == "Who, 0? Ada"
-
-
-def test_each_interpretation_has_a_vector() -> None:
     with pytest.raises(ValueError, match="1 interpretations have 2 vectors"):
         consolidate(interpretations(["Ada"]), rows(0.0, 1.0), Consolidation())

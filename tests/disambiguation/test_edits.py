@@ -37,7 +37,6 @@ def places_of(passage: Passage, *answers: str) -> list[AnswerPlace]:
         When was Frankenstein published? | Frankenstein (second edition) | - | When was the second edition of Frankenstein published?
         When did Twin Peaks end? | Twin Peaks (season 2) | - | When did season 2 of Twin Peaks end?
         What is the capital of Georgia? | Georgia (country) | - | What is the capital of the country of Georgia?
-        Who played Evita? | Evita (1996 film) | - | Who played Evita in the 1996 film?
         When did London Bridge open? | London Bridge (Lake Havasu City) | It was rebuilt at Lake Havasu City. | When did London Bridge at Lake Havasu City open?
         Who founded The Beacon? | The Beacon (Wexmoor) | - | Who founded The Beacon (Wexmoor)?
         # a fuller name
@@ -45,7 +44,6 @@ def places_of(passage: Passage, *answers: str) -> list[AnswerPlace]:
         How many people live in Portland? | Portland, Oregon | - | How many people live in Portland, Oregon?
         What is the half-life of uranium? | Uranium-235 | - | What is the half-life of uranium-235?
         When did Twin Peaks end? | Twin Peaks: The Return | - | When did Twin Peaks: The Return end?
-        What day is Christmas? | Christmas in Russia | - | What day is Christmas in Russia?
         Who illustrated the Tales of the Pits? | More Tales of the Pits | - | Who illustrated More Tales of the Pits?
         # an instance of the question's noun, and the work that a part is in
         Who played the Joker in the movie? | Batman (1989 film) | - | Who played the Joker in the 1989 movie Batman?
@@ -81,12 +79,10 @@ def test_candidates(question: str, title: str, text: str | None, edit: str) -> N
         Who is Captain Marvel's friend? | Captain Marvel (film) | - | (film)'s
         When was Messiah first heard? | Messiah (Handel) | - | Messiah (Handel) first
         When did the Thor movie come out? | Thor (film) | - | film Thor movie
-        How long is the longest railway tunnel? | Gotthard Base Tunnel | - | Gotthard
         When was the film shown? | Bloody Game | The bloody film was shown. | bloody
         Who holds the record in a season? | 2013 Denver Broncos season | - | a 2013
         When is check-out at Hotel Linde? | Hotel Linde: meeting rooms | - | : meeting
         What key is the Pathétique in? | Symphony No. 6 (Tchaikovsky) | The symphony No. 6 is in B minor. | According
-        Who directed the Grease films? | Grease 2 | - | 2
         How long did it take to swim the channel? | Webb's channel | - | Webb
         How is it set? | Server > Options | ## Options | “Options”
         # newcomers' cases
@@ -98,7 +94,6 @@ def test_candidates(question: str, title: str, text: str | None, edit: str) -> N
         When did it open? | Door | It opened in 1962. | 1962
         Who won? | Prize | It cost $1962 and 19621 votes. | 196
         Who was the host? | Host | He was born in 1934. | 1934
-        Who was the first host? | Host | He began in 1954. | 1954
         Who sang it? | Song | She was born in Glasgow. | Glasgow
         """
     ),
@@ -118,9 +113,7 @@ def test_what_is_not_proposed(question: str, title: str, text: str | None, wrong
         Who was the wife of Henry VIII? | Who was the wife of Henry VIII on May 30, 1536? | -  # the wedding day
         Who was the wife of Henry VIII? | Who was the wife of Henry VIII from 1536 to 1537? | yes
         When did it open? | When did it open? | -
-        When did it open? | When did it open in Japan | -
         Who won the Halberg Prize? | Who won the Halberg Prize in 1978 Halberg Prizes? | -
-        Who plays Maria? | Who plays Maria in the film film? | -
         Who is the king? | Who is the king in 1936? | -
         Who played the Joker in the movie? | Who played the Joker in the 2019 movie Joker? | yes
         """
@@ -135,16 +128,12 @@ def test_the_form_check(prompt: str, question: str, expected: str | None) -> Non
     cases(
         """
         Who found penicillin and when? | Alexander Fleming | Who found penicillin?
-        Who found penicillin and when? | September 1928 | When was penicillin found?
         When and where did Napoleon die? | May 5, 1821 | When did Napoleon die?
         When and where did Napoleon die? | Saint Helena | Where did Napoleon die?
         Who wrote Watchmen and who was the artist? | Dave Gibbons | Who was the artist of Watchmen?
-        Who composed Carmen and when was it first performed? | 3 March 1875 | When was Carmen first performed?
         What year did Toy Story come out and who was the director? | 1995 | What year did Toy Story come out?
-        Who made ENIAC, and where? | Philadelphia | Where was ENIAC made?
         Who was the architect of the Eiffel Tower, and when was it opened? | 31 March 1889 | When was the Eiffel Tower opened?
         What is the parliament of Iceland called and how many members does it have? | 63 | How many members does the parliament of Iceland have?
-        When was the airship Hindenburg lost and who was its captain? | Max Pruss | Who was the captain of the airship Hindenburg?
         Who proposed the founding of Ikarus and in which city does it have its office? | Budapest | In which city does Ikarus have its office?
         Who proposed the founding of Ikarus and when? | May 1895 | When was the founding of Ikarus proposed?
         """
@@ -182,12 +171,9 @@ def test_a_single_question_has_no_parts() -> None:
         Who is the CEO of Microsoft? | Who was the CEO of Microsoft?
         Who is the actor that plays the Doctor? | Who was the actor that played the Doctor?
         What's the longest bridge? | What was the longest bridge?
-        Who hosts the Tonight Show? | Who hosted the Tonight Show?
         Where do the Giants play? | Where did the Giants play?
-        Who ran Apple? | Who ran Apple?
         How long did the patient live? | How long did the patient live?
         Who has the most Oscars? | -
-        Who is the current pope? | -
         Who zaps the crowd? | -  # an unknown verb in the present is left alone
         How many stars are on the flag of the United States? | How many stars were on the flag of the United States?
         """
@@ -226,13 +212,10 @@ def test_words_of_another_answer_in_the_sentence_are_not_taken() -> None:
     assert not any("Wolf" in e.question for e in propose_edits(question, "2012", second, [first]))
 
 
-def test_what_a_sentence_says_of_two_answers_distinguishes_neither() -> None:
+def test_what_a_sentence_says_of_two_answers_distinguishes_neither_but_each_of_a_list_has_its_year() -> None:
     passage = Passage("a", "New York City Marathon", "Fred Lebow and Vince Chiappetta started the race in 1970.")
     founders = ["Fred Lebow", "Vince Chiappetta"]
     assert proposals("Who founded the marathon?", founders, places_of(passage, *founders)) == [[], []]
-
-
-def test_each_of_a_list_has_its_own_year() -> None:
     passage = Passage("a", "The prize", "Ada won in 2011, Eve in 2012 and Ida in 2013.")
     edits = proposals("Who won?", ["Ada", "Eve", "Ida"], places_of(passage, "Ada", "Eve", "Ida"))
     assert [[e.question for e in one] for one in edits] == [[f"Who won in {year}?"] for year in (2011, 2012, 2013)]

@@ -101,12 +101,6 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.hub.asked.append(f"POST {self.path}")
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            body = b""
-            while size := int(self.rfile.readline(), 16):
-                body += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
         if not self._known():
             self._answer(401, {"error": "Invalid credentials"})
             return
@@ -115,9 +109,6 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/api/repos/create":
             request = json.loads(body)
             repo = f"{request['organization']}/{request['name']}" if request.get("organization") else f"ada/{request['name']}"
-            if repo in self.hub.repos:
-                self._answer(409, {"error": "exists", "url": f"{self.hub.url}/{repo}"})
-                return
             self.hub.repos[repo] = {}
             self.hub.commit(repo, {".gitattributes": b""})
             if request.get("private") or request.get("visibility") == "private":

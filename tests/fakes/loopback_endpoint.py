@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,14 +68,6 @@ def http_server(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join(60)
-
-
-@contextmanager
-def no_server() -> Iterator[tuple[str, Seen]]:
-    """As `endpoint`, of a port that refuses connections."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # and it does not listen
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}/v1", Seen()
 
 
 @contextmanager

@@ -60,16 +60,12 @@ def running() -> Iterator[Provider]:
             url = urlsplit(self.path)
             if url.path == "/.well-known/openid-configuration":
                 address = provider.address
-                configuration = {
-                    "issuer": address,
-                    "authorization_endpoint": f"{address}/authorize",
-                    "token_endpoint": f"{address}/token",
-                    "jwks_uri": f"{address}/keys",
-                    "response_types_supported": ["code"],
-                    "subject_types_supported": ["public"],
-                    "id_token_signing_alg_values_supported": ["RS256"],
-                }
-                self.reply(configuration)
+                places = {"authorization_endpoint": "authorize", "token_endpoint": "token", "jwks_uri": "keys"}
+                kinds = {"response_types": "code", "subject_types": "public", "id_token_signing_alg_values": "RS256"}
+                configuration = {name: f"{address}/{path}" for name, path in places.items()}
+                self.reply(
+                    {"issuer": address, **configuration, **{f"{name}_supported": [kind] for name, kind in kinds.items()}}
+                )
             elif url.path == "/keys":
                 self.reply({"keys": [provider.key.as_dict(private=False)]})
             elif url.path == "/authorize":

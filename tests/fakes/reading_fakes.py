@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from core import types as t
 from core.models.span.reader import Readout
@@ -62,6 +65,21 @@ class TableModel:
         return out
 
 
+class RuleModel:
+    """An answering model: `answers(question)`, those that were not given before, then [EOI].  `asked`: questions and the answers given before."""
+
+    def __init__(self, answers: Callable[[str], Sequence[str]]) -> None:
+        self.answers, self.asked = answers, list[tuple[str, Sequence[str]]]()
+
+    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+        out = []
+        for question, _, previous in jobs:
+            self.asked.append((question, previous))
+            left = [a for a in self.answers(question) if a not in previous]
+            out.append(t.Proposal(tuple(t.Candidate(a, 0.6) for a in left), 0.3 if left else 1.0))
+        return out
+
+
 class TableRetriever:
     """Passages by the words of a query: those that share most come first."""
 
@@ -73,3 +91,12 @@ class TableRetriever:
         words = set(query.lower().rstrip("?").split())
         order = sorted(self.passages, key=lambda p: -len(words & set(f"{p.title} {p.text}".lower().replace(".", " ").split())))
         return [t.RetrievedPassage(p, rank, 1.0 / rank) for rank, p in enumerate(order[:k], 1)]
+
+
+class WordEncoder:
+    """A dimension for "come", one for "open"."""
+
+    name, dimension = "table", 2
+
+    def encode(self, texts: Sequence[str], kind: str = "passage") -> Any:
+        return np.array([["come" in t, "open" in t] for t in texts], np.float32)

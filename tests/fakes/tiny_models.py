@@ -59,22 +59,18 @@ def tiny_mpnet_config(**changes: Any) -> Any:
 def tiny_t5_config(**changes: Any) -> Any:
     from transformers import T5Config
 
-    values: dict[str, Any] = {
-        "vocab_size": len(WORDS) + 3,
+    sizes = {
         "d_model": 32,
         "d_kv": 8,
         "d_ff": 48,
         "num_heads": 4,
         "num_layers": 2,
         "num_decoder_layers": 2,
-        "relative_attention_num_buckets": 8,
-        "relative_attention_max_distance": 16,
         "dropout_rate": 0.0,
-        "decoder_start_token_id": 0,
-        "pad_token_id": 0,
-        "eos_token_id": 1,
     }
-    return T5Config(**{**values, **changes})
+    sizes |= {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 16}
+    ids = {"vocab_size": len(WORDS) + 3, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+    return T5Config(**{**sizes, **ids, **changes})
 
 
 def _folder(path: Path, model: Any, tokenizer: Any) -> Path:

@@ -18,6 +18,7 @@ from core.models.seq2seq.fid import load_network, make_fid
 from core.models.seq2seq.network import FidBatch, FidConfig
 from core.models.seq2seq.released import load_t5
 from core.training.seq2seq import start
+from core.types import EOI
 
 NAMES = ("two_passages", "five_passages_padded", "eight_passages")
 
@@ -105,3 +106,93 @@ def test_a_checkpoint_of_another_shape_or_form_is_named(
     with pytest.raises(CheckpointError, match=message) as refusal:
         load_t5(tmp_path / "0.pt")
     assert "\n" not in str(refusal.value)
+
+
+QUERIES = "encoder.encoder.block.{}.module.layer.0.SelfAttention.q.weight"
+QUESTION = "colour of the ball ?"
+TEXTS = [("north", "the ball is red"), ("south", "the ball of the boat is blue")]
+
+
+def released_fid(folder: Path, model: Any, **changes: Any) -> Path:
+    folder.mkdir()
+    state = {wrapped(k): v.clone() for k, v in model.state_dict().items()}
+    # transformers 3.0 had a bias in the decoder's first cross attention
+    state["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] = torch.randn(8, 4)
+    state.update(changes)
+    torch.save({k: v for k, v in state.items() if v is not None}, folder / "pytorch_model.bin")
+    config = {k: v for k, v in model.config.to_dict().items() if not k.startswith("_")}
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": ["FiDT5"]}))
+    word_tokenizer("t5").save_pretrained(folder)
+    return folder
+
+
+def logits_of(network: Any, tokenizer: Any) -> torch.Tensor:
+    labels = torch.tensor([[8, 9, 1]])
+    with torch.no_grad():
+        return network.eval()(network.collate(tokenizer, [(QUESTION, TEXTS, ["red"])]), labels)
+
+
+def test_a_released_fid_gives_the_logits_of_its_t5(make_tiny: Any, tmp_path: Path) -> None:
+    folder = released_fid(tmp_path / "nq_reader_tiny", make_tiny("t5"))
+    network, tokenizer = load_network(str(folder))
+    assert network.config == FidConfig("separate")
+    words = word_tokenizer("t5")
+    expected = logits_of(make_fid(make_tiny("t5"), words, FidConfig("separate")), words)
+    assert torch.allclose(logits_of(network, tokenizer)[..., : expected.shape[-1] - 1], expected[..., :-1], atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["plain", "wrapped", "module"])
+def test_a_released_ambigprompt_gives_the_logits_of_its_t5(form: str, make_tiny: Any, tmp_path: Path) -> None:
+    state = make_tiny("t5").state_dict()
+    name = {"plain": str, "wrapped": wrapped, "module": lambda n: f"module.{n}"}[form]
+    torch.save({name(k): v.clone() for k, v in state.items()}, tmp_path / "9.pt")
+    word_tokenizer("t5").save_pretrained(tmp_path)
+    network, tokenizer = load_network(str(tmp_path / "9.pt"))
+    config = FidConfig("interleaved", template="ambigprompt", attention="authors")
+    assert network.config == config
+    words = word_tokenizer("t5")
+    # the shape is read from the tensors alone: buckets, heads, widths, layers; T5's distance of 128 is in no tensor
+    model = make_tiny("t5", relative_attention_max_distance=128)
+    model.load_state_dict(state)
+    expected = logits_of(make_fid(model, words, config), words)
+    assert torch.allclose(logits_of(network, tokenizer)[..., : expected.shape[-1] - 1], expected[..., :-1], atol=1e-4)
+
+
+def test_a_text_stands_for_eoi_where_the_tokenizer_can_write_it(make_tiny: Any, tmp_path: Path) -> None:
+    tokenizer = word_tokenizer("t5")
+    tokenizer.add_special_tokens({"additional_special_tokens": [EOI]})
+    torch.save(make_tiny("t5", vocab_size=len(tokenizer)).state_dict(), tmp_path / "0.pt")
+    tokenizer.save_pretrained(tmp_path)
+    network, _ = load_network(str(tmp_path / "0.pt"))
+    assert network.eoi == len(tokenizer) - 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({QUERIES.format(1): None}, r"1 missing: encoder\.block\.1\.layer\.0\.SelfAttention\.q"),
+        ({QUERIES.format(7): torch.zeros(2)}, r"1 unknown: encoder\.block\.7"),
+        ({"shared.weight": torch.zeros(3, 32)}, r"of another shape: .*shared\.weight \(3, 32\) instead of"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes: dict[str, Any], message: str, make_tiny: Any, tmp_path: Path) -> None:
+    folder = released_fid(tmp_path / "odd", make_tiny("t5"), **changes)
+    with pytest.raises(CheckpointError, match=message) as refusal:
+        load_network(str(folder))
+    assert "pytorch_model.bin does not fit" in str(refusal.value)
+
+
+@pytest.mark.parametrize("held", [[1, 2], {"a": 1}, {}, {"weight": torch.zeros(2)}])
+def test_other_files_are_refused(held: Any, tmp_path: Path) -> None:
+    torch.save(held, tmp_path / "x.pt")
+    with pytest.raises(CheckpointError, match=r"holds no state dict|is not a T5 of FiD or AmbigPrompt"):
+        load_network(str(tmp_path / "x.pt"))
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "x.pt").read_bytes()[:40])
+    with pytest.raises(CheckpointError, match=r"cut\.pt cannot be read"):
+        load_network(str(tmp_path / "cut.pt"))
+
+
+def test_a_missing_tokenizer_is_asked_for(make_tiny: Any, tmp_path: Path) -> None:
+    torch.save(make_tiny("t5").state_dict(), tmp_path / "9.pt")
+    with pytest.raises(CheckpointError, match=r"comes without a tokenizer.*put t5-base's tokenizer\.json next to it"):
+        load_network(str(tmp_path / "9.pt"))

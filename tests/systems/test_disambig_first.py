@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from reading_fakes import TableReader, TableRetriever
+from reading_fakes import TableReader, TableRetriever, WordEncoder
 from system_fakes import parts, texts
 
 from core import types as t
@@ -26,15 +26,6 @@ def write(question: str, maximum: int) -> list[str]:
     return [f"{question.rstrip('?')} {phrase}?" for phrase in ("on dvd", "in theaters", "in japan")][:maximum]
 
 
-class Encoder:
-    """Two dimensions: a question with "come" is ambiguous."""
-
-    name, dimension = "table", 2
-
-    def encode(self, texts: list[str], kind: str = "passage") -> object:
-        return np.array([[1.0, 0.0] if "come" in text else [0.0, 1.0] for text in texts], np.float32)
-
-
 class LastWordReader(TableReader):
     """Answers differ by question: the passage that has the question's last word is read."""
 
@@ -48,7 +39,7 @@ class LastWordReader(TableReader):
 def run(
     question: t.Question | str, write: Any = write, max_answers: int = 8, **config: Any
 ) -> tuple[t.Prediction, TableRetriever]:
-    model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, Encoder())
+    model = AmbiguityModel(np.array([4.0, -4.0], np.float32), 0.0, WordEncoder())
     retriever = TableRetriever(PASSAGES)
     options, reader = Options(top_k=2, max_answers=max_answers), LastWordReader({})
     digests = ("m", "r", "w")

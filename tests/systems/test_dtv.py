@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from core.errors import LanguageModelError, NothingRetrievedError
 from core.evaluation.cost import cost_of
 from core.models.language.loading import NoLanguageModelError
 from core.models.language.prompted import PromptedGenerator
-from core.models.language.roles import Run
 from core.models.language.scripted import ScriptedLanguageModel, passages_of, question_of
 from core.settings import Settings
 from core.systems import build
@@ -135,12 +133,6 @@ def test_a_search_that_finds_nothing_is_no_failure_until_all_do() -> None:
     retriever.table = {}
     with pytest.raises(NothingRetrievedError):
         answer(dtv, QUESTION)
-
-
-def test_time_that_runs_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Run, "of", classmethod(lambda cls, seconds, cancelled: cls(time.monotonic() - 1, cancelled)))
-    with pytest.raises(LanguageModelError, match="time was over"):
-        answer(system()[0], QUESTION)
 
 
 def test_without_a_language_model_it_says_what_to_set() -> None:

@@ -54,13 +54,10 @@ def test_one_relaxed_search_and_one_long_call() -> None:
     assert (cost.retriever_calls, cost.model_calls, cost.passages_read) == (1, 2, 3)
 
 
-def test_a_question_may_stay_as_it_is() -> None:
+def test_a_question_may_stay_as_it_is_and_does_after_a_failed_relaxation() -> None:
     prediction, model, retriever = run(config={"relax": "no"})
     assert (retriever.queries, len(model.requests)) == ([QUESTION.text], 1)
     assert prediction.system.settings["extra"]["relax"] == "no"
-
-
-def test_a_failed_relaxation_searches_with_the_question_as_it_is() -> None:
     prediction, _, retriever = run({"relax": "sorry"})
     assert (retriever.queries, cost_of(prediction).failed_calls, len(prediction.answers)) == ([QUESTION.text], 1, 2)
 
@@ -91,9 +88,6 @@ def test_at_most_as_many_as_asked_for() -> None:
 def test_a_failed_long_call_fails_the_question(words: str) -> None:
     with pytest.raises(LanguageModelError, match="clarify_long"):
         run({"clarify_long": words})
-
-
-# ---------------------------------------------------------------- the tree
 
 
 def grown(request: Request) -> str:

@@ -51,8 +51,6 @@ def test_dpr_scoring_lets_the_passages_compete() -> None:
     assert (relevances([]), relevances(readouts[:1])) == ([], [1.0])
 
 
-# ------------------------------------------------------------ joint passage ranking
-
 STAGE = [
     t.Passage("a", "Film", "Natalie Wood played Maria."),
     t.Passage("b", "Film again", "Maria was Natalie Wood."),
@@ -104,8 +102,6 @@ def test_the_reader_discounts_what_is_covered() -> None:
     assert far < near
     assert unknown == pytest.approx(math.log(0.5))  # no cosine: no prior
 
-
-# ------------------------------------------------------------ recall and verify
 
 CAST = (
     t.Passage("a", "Film", "Natalie Wood played Maria in the film."),

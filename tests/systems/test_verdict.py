@@ -161,9 +161,6 @@ def test_a_language_model_is_called_once_a_passage_unless_a_second_look_is_asked
     assert ("verify" in roles) is (unclustered == "verified")
 
 
-# ---------------------------------------------------------------- the readers' generator
-
-
 class FixedReader:
     """Abstains but where a name stands; passages named in `broken` raise."""
 
@@ -230,13 +227,10 @@ def test_an_answer_is_less_certain_for_passages_that_could_not_be_read() -> None
     assert only.probability == pytest.approx(1 / 3)
 
 
-def test_a_passage_that_breaks_the_reader_fails_alone() -> None:
+def test_a_passage_that_breaks_the_reader_fails_alone_and_the_rest_when_the_time_is_over() -> None:
     interpretations = [i for _, i in readers(FixedReader(("p2",))).interpret(QUESTION, PASSAGES, Run.of(60))]
     assert [i.failed for i in interpretations] == ["", "RuntimeError: bad passage", "", "", ""]
     assert interpretations[2].answer == "Bo Strand"
-
-
-def test_when_the_time_is_over_the_rest_is_marked_failed() -> None:
     assert all("time" in i.failed for _, i in readers().interpret(QUESTION, PASSAGES, Run.of(0)))
 
 

@@ -14,6 +14,7 @@ from tiny_models import word_tokenizer
 from core import types as t
 from core.disambiguation.clarifiers import by_copying, by_rewriting
 from core.errors import CheckpointError, InputError
+from core.models.seq2seq.decoding import locate
 from core.models.seq2seq.fid import load_fid, make_fid, save_fid
 from core.models.seq2seq.network import FidConfig
 from core.settings import Settings
@@ -38,7 +39,7 @@ class FixedWriter:
         self.answers = answers
 
     def write_many(self, jobs: Any) -> list[list[t.Candidate]]:
-        return [[t.Candidate(text, p) for text, p in self.answers] for _ in jobs]
+        return [[t.Candidate(text, p, locate(text, passages)) for text, p in self.answers] for _, passages in jobs]
 
 
 def run(*answers: tuple[str, float], clarifier: Any = None, **options: Any) -> t.Prediction:
@@ -64,9 +65,6 @@ def test_no_answer_is_a_step_without_a_choice() -> None:
     prediction = run()
     assert (prediction.answers, prediction.steps[0].choice) == ((), None)
     assert prediction.steps[0].stopped_because == prediction.ended
-
-
-# ---------------------------------------------------------------- with a model
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +108,6 @@ def test_weights_that_are_missing_or_of_another_kind(folder: Path, tmp_path: Pat
         build("fid", parts(), Options(clarify=False))
 
 
-# ---------------------------------------------------------------- spanseqgen
-
-
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is surer of each passage than of the one before."""
@@ -146,8 +141,6 @@ def test_the_best_of_a_larger_pool_are_read(folder: Path) -> None:
         prediction = answer(built("spanseqgen", folder, shelf, 1, pool=pool), t.Question(QUESTION.text))
         assert [p.passage.id for p in prediction.passages] == [expected]
 
-
-# ---------------------------------------------------------------- who clarifies
 
 ANSWERS = [t.Answer("red", 0.9), t.Answer("blue", 0.5)]
 

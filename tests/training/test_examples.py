@@ -18,6 +18,7 @@ from core.retrieval.readers.lines import Limits
 from core.settings import Settings
 from core.text import find_spans
 from core.training.answerer import sample_item
+from core.training.data import mixtures
 from core.training.data.examples import (
     MultiExample,
     ReadingExample,
@@ -29,16 +30,6 @@ from core.training.data.examples import (
 )
 from core.training.data.excluded import excluded_questions
 from core.training.data.mining import Miner
-from core.training.data.mixtures import (
-    annotated_examples,
-    clarified_examples,
-    context_passages,
-    load_pairs,
-    load_reading,
-    reader_rows,
-    reader_rows_of_multi,
-    statement_examples,
-)
 from core.training.data.statements import insert, statement
 
 Jsonl = Callable[..., Path]
@@ -164,7 +155,7 @@ def test_a_packed_folder_is_read_as_a_plain_one(tmp_path: Path) -> None:
 
 
 def test_whole_blocks_are_held_out(tmp_path: Path) -> None:
-    train, dev = annotated_examples(annotated(tmp_path / "mine", 90), held_out=0.2)
+    train, dev = mixtures.annotated_examples(annotated(tmp_path / "mine", 90), held_out=0.2)
     assert (len(train), len(dev)) == (75, 15)
     for texts in (lambda e: [e.question], lambda e: e.extra["supporting"]):
         assert not {text for e in train for text in texts(e)} & {text for e in dev for text in texts(e)}
@@ -177,21 +168,21 @@ def test_questions_that_name_their_split_keep_it(tmp_path: Path) -> None:
     rows = json.loads((folder / "questions.json").read_text())
     rows = [{**row, "split": "held out" if i in (3, 17) else "train"} for i, row in enumerate(rows)]
     (folder / "questions.json").write_text(json.dumps(rows))
-    train, dev = annotated_examples(folder, held_out=0.2)
+    train, dev = mixtures.annotated_examples(folder, held_out=0.2)
     assert [e.question for e in dev] == [rows[3]["question"], rows[17]["question"]]
     assert len(train) == len(rows) - 2
-    assert len(annotated_examples(folder, held_out=0.0)[0]) == len(rows)
+    assert len(mixtures.annotated_examples(folder, held_out=0.0)[0]) == len(rows)
     rows[5]["split"] = "test"
     del rows[7]["split"]
     for wrong in (rows[:6], rows[6:]):
         (folder / "questions.json").write_text(json.dumps(wrong))
         with pytest.raises(FormatError, match="as its split: each has 'train' or 'held out'"):
-            annotated_examples(folder, held_out=0.2)
+            mixtures.annotated_examples(folder, held_out=0.2)
 
 
 def test_a_clarified_question_is_supported_by_its_own_passages(tmp_path: Path) -> None:
-    train, _ = annotated_examples(annotated(tmp_path / "mine", 30), held_out=0.0)
-    clarified = clarified_examples(train)
+    train, _ = mixtures.annotated_examples(annotated(tmp_path / "mine", 30), held_out=0.0)
+    clarified = mixtures.clarified_examples(train)
     assert len(clarified) == 40
     for e in clarified:
         number, sort = e.question.rstrip("?").split()[-2:]
@@ -202,12 +193,12 @@ def test_a_clarified_question_is_supported_by_its_own_passages(tmp_path: Path) -
     # an answer of one word that stands elsewhere too counts in its own passage only
     two = (("A", "Three in the north."), ("B", "Three in the south."))
     extra = {"questions": ["north?", "south?"], "supporting": ["a", "b"], "supporting_of": [["a"], ["b"]]}
-    _, south = clarified_examples([MultiExample("q", two, (("three", "3"), ("three",)), "x", extra=extra)])
+    _, south = mixtures.clarified_examples([MultiExample("q", two, (("three", "3"), ("three",)), "x", extra=extra)])
     for seed in range(10):
         item = sample_item(south, 2, 0.0, random.Random(seed))
         ((_, where),) = item.targets
         assert [item.passages[i][0] for i in where or ()] == ["B"]
-    plain = clarified_examples([MultiExample("q", two, (("x",), ("y",)), "x", extra={"questions": ["1", "2"]})])
+    plain = mixtures.clarified_examples([MultiExample("q", two, (("x",), ("y",)), "x", extra={"questions": ["1", "2"]})])
     assert all("supporting" not in e.extra and e.passages == two for e in plain)
 
 
@@ -219,17 +210,17 @@ def test_pairs_of_ambignq(tmp_path: Path) -> None:
     ]
     path = tmp_path / "ambig.json"
     path.write_text(json.dumps(rows))
-    assert load_pairs(path) == [
+    assert mixtures.load_pairs(path) == [
         ("Who played it?", [("Who played it in 1961?", ("Actor 1961",)), ("Who played it in 2021?", ("Actor 2021",))])
     ]
     miner = Miner([(f"T{i}", f"Who played it number {i} said a long passage about playing.") for i in range(30)])
-    (example,) = statement_examples(path, miner, context=3)
+    (example,) = mixtures.statement_examples(path, miner, context=3)
     assert set(example.gold) == {("Actor 1961",), ("Actor 2021",)}
     assert all(any(find_spans(text, names[0]) for _, text in example.passages) for names in example.gold)
     for content in ("{", '[{"question": "q"}]', '[{"annotations": [{"type": "multipleQAs"}]}]', "[3]"):
         path.write_text(content)
         with pytest.raises(FormatError, match=r"ambig\.json"):
-            load_pairs(path)
+            mixtures.load_pairs(path)
 
 
 @pytest.mark.parametrize(
@@ -284,32 +275,29 @@ def test_reader_rows(jsonl: Jsonl) -> None:
         text = f"Ada{i} wrote book {i} in the town."
         return {"question": f"Who wrote book {i}?", "title": f"T{i % 3}", "passage": text, "answers": [f"Ada{i}"]}
 
-    reading = load_reading([jsonl("r.jsonl", *map(row, range(40)))])
-    assert context_passages(None, reading)[0] == ("T0", "Ada0 wrote book 0 in the town.")
-    rows = reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
-    assert rows == reader_rows(reading, Miner(context_passages(None, reading)), log=lambda _: None)
+    reading = mixtures.load_reading([jsonl("r.jsonl", *map(row, range(40)))])
+    assert mixtures.context_passages(None, reading)[0] == ("T0", "Ada0 wrote book 0 in the town.")
+    rows = mixtures.reader_rows(reading, Miner(mixtures.context_passages(None, reading)), log=lambda _: None)
+    assert rows == mixtures.reader_rows(reading, Miner(mixtures.context_passages(None, reading)), log=lambda _: None)
     without = [r for r in rows if not r.answers]
     assert len(rows) - len(without) == 40
     assert 5 < len(without) < 35
     assert not any(find_spans(r.passage[1], "Ada" + r.question.split()[-1].rstrip("?")) for r in without)
 
 
-def test_reader_rows_of_multi() -> None:
-    example = MultiExample("q", (("A", "Red here."), ("B", "Nothing.")), (("Red", "crimson"), ("Blue",)), "x")
-    assert [(r.passage[0], r.answers) for r in reader_rows_of_multi([example])] == [("A", ("Red",)), ("B", ())]
-
-
 def test_reader_rows_of_multi_leave_out_what_may_answer_and_take_few_empty_ones() -> None:
     """B may or may not answer."""
+    two = MultiExample("q", (("A", "Red here."), ("B", "Nothing.")), (("Red", "crimson"), ("Blue",)), "x")
+    assert [(r.passage[0], r.answers) for r in mixtures.reader_rows_of_multi([two])] == [("A", ("Red",)), ("B", ())]
     passages = (("A", "Red here."), ("B", "Red there, too."), *((f"C{i}", f"Nothing {i}.") for i in range(9)))
     example = MultiExample("q", passages, (("Red",),), "x", extra={"supporting": ["a"]})
-    rows = reader_rows_of_multi([example], empty=2)
+    rows = mixtures.reader_rows_of_multi([example], empty=2)
     assert [r.passage[0] for r in rows if r.answers] == ["A"]
     silent = {r.passage[0] for r in rows if not r.answers}
     assert len(rows) == 3
     assert silent < {"C0", "C1", "C2", "C3"}
-    assert rows == reader_rows_of_multi([example], empty=2)
-    assert len(reader_rows_of_multi([example])) == 10
+    assert rows == mixtures.reader_rows_of_multi([example], empty=2)
+    assert len(mixtures.reader_rows_of_multi([example])) == 10
 
 
 def test_questions_to_be_evaluated_on_are_left_out(tmp_path: Path, jsonl: Jsonl) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
 import torch
 
 from core.models.encoders.base import load_base
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, JointTask
 from core.training.data.chunks import batches
-from core.training.data.composed import answer_kind, conflicting_examples, namesake_examples, replaced
+from core.training.data.composed import conflicting_examples, namesake_examples, replaced
 from core.training.data.examples import MultiExample, Reading, ReadingExample
 from core.training.data.mining import Miner
 from core.training.data.mixtures import in_shares
@@ -33,20 +32,6 @@ def test_batches_of_both_kinds_resume_and_train_one_network(span_config: SpanCon
     for _, batch in seen[::6]:
         assert task.loss(network, batch, torch.device("cpu")).isfinite()
     assert {"dev", "exact_match", "abstains", "figure"} <= set(task.evaluate(network))
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "kind"),
-    [
-        ("Who wrote it?", "Emily Brontë", "name who"),
-        ("In which year was it sold?", "1901", "year which year"),
-        ("When did it open?", "May 3, 1901", "date when"),
-        ("How many seats are there?", "1,204", "number how many"),
-        ("Why did it fall?", "the ground was soft", None),
-    ],
-)
-def test_kinds_of_answers(question: str, answer: str, kind: str | None) -> None:
-    assert answer_kind(question, answer) == kind
 
 
 def test_every_occurrence_of_an_answer_is_replaced() -> None:

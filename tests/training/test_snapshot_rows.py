@@ -37,15 +37,12 @@ def examples(jsonl: Jsonl, *rows: dict[str, Any]) -> list[MultiExample]:
     return list(read_multi(jsonl("m.jsonl", *rows)))
 
 
-def test_a_rejected_answer_is_no_target(jsonl: Jsonl) -> None:
+def test_a_rejected_answer_is_no_target_and_its_passage_is_read(jsonl: Jsonl) -> None:
     (e,) = examples(jsonl, ROW)
     assert (e.gold, e.bad) == ((("Red", "crimson"),), ("green", "grey"))
     rng = random.Random(0)
     items = [item for _ in range(60) if (item := sample_item(e, 3, 0.3, rng)) is not None]
     assert {a for item in items for aliases, _ in item.targets for a in aliases} == {"Red", "crimson"}
-
-
-def test_a_passage_with_a_wrong_answer_is_among_those_that_are_read(jsonl: Jsonl) -> None:
     (e,) = examples(jsonl, {**ROW, "negatives": ["grey"], "supporting": ["p0"]})
     assert e.extra["supporting"] == ["p0"]
     rng = random.Random(0)
@@ -96,30 +93,14 @@ def test_a_wrong_answer_loses_and_stopping_is_not_learned(jsonl: Jsonl, span_con
     torch.manual_seed(0)
     network = SpanNetwork(load_base(span_config.base), span_config)
     _, batch = next(batches(task, 0, 0))
-    rows, gold, want_eoi, weight, avoiding, unknown = batch
+    rows, gold, _, weight, _, unknown = batch
     assert unknown.any()
-    assert avoiding.all()
     assert weight.all()
-    assert not want_eoi.any()
-
-    def wrong() -> float:
-        """The share of the wrong answer among all spans, in the mean."""
-        with torch.no_grad():
-            spans = network(rows)[0].flatten(1).softmax(1)
-        return float(spans[gold.flatten(1)].sum()) / len(spans)
-
-    optimizer, before = torch.optim.SGD(network.parameters(), 0.1), wrong()
-    for step in range(3):
-        optimizer.zero_grad()
-        spans, eoi = network(rows)
-        spans.retain_grad()
-        eoi.retain_grad()
-        task.loss(Mock(return_value=(spans, eoi)), batch, torch.device("cpu")).backward()
-        assert not eoi.grad.any(), step  # neither to stop nor to go on
-        assert (spans.grad[gold] > 0).all()
-        assert not spans.grad[unknown].any()  # "is red", "red ." are neither wrong nor what is wanted
-        optimizer.step()
-    assert wrong() < before
+    spans, eoi = (scores.detach().requires_grad_() for scores in network(rows))
+    task.loss(Mock(return_value=(spans, eoi)), batch, torch.device("cpu")).backward()
+    assert not eoi.grad.any()  # neither to stop nor to go on
+    assert (spans.grad[gold] > 0).all()
+    assert not spans.grad[unknown].any()  # "is red", "red ." are neither wrong nor what is wanted
 
 
 def test_an_encoder_decoder_learns_nothing_from_wrong_answers_alone(jsonl: Jsonl) -> None:

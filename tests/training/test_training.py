@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from reading_fakes import RuleModel
 from torch import nn
 
 from core.cli import main
@@ -28,11 +29,9 @@ from core.training.answerer import AnswererTask, add_pseudo_answers, sample_item
 from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample, Reading
 from core.training.held_out import run_f1
-from core.training.objectives import marginal_loss
 from core.training.options import TrainConfig
-from core.training.reader import ReaderTask
+from core.training.reader import ReaderTask, marginal_loss
 from core.training.trainer import fit
-from core.types import Candidate, Proposal
 
 COLOURS = ["red", "blue", "green", "black", "white"]
 THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
@@ -57,9 +56,6 @@ def network(span_config: SpanConfig) -> SpanNetwork:
     return SpanNetwork(load_base(span_config.base), span_config)
 
 
-# ---------------------------------------------------------------- objectives
-
-
 def test_the_marginal_loss_by_hand() -> None:
     spans = torch.tensor([[0.0, math.log(2), math.log(3), -math.inf], [0.0, 0.0, -math.inf, -math.inf]])
     nothing = torch.tensor([math.log(4), 0.0])
@@ -82,9 +78,6 @@ def test_a_row_without_a_target_that_weighs_nothing_leaves_the_gradient_finite()
     assert torch.isfinite(spans.grad).all()
 
 
-# ---------------------------------------------------------------- items
-
-
 def test_targets_and_previous_answers_are_the_gold_answers() -> None:
     example = examples(1)[0]
     gold = {normalize_answer(names[0]) for names in example.gold}
@@ -101,15 +94,12 @@ def test_targets_and_previous_answers_are_the_gold_answers() -> None:
     assert all(i is not None and not i.targets and len(i.previous) == 2 for i in always)
 
 
-def test_answers_whose_passage_is_left_out_are_no_targets() -> None:
+def test_answers_whose_passage_is_left_out_are_no_targets_and_there_may_be_none() -> None:
     example = examples(1)[0]
     for item in filter(None, (sample_item(example, 1, 0.0, random.Random(seed)) for seed in range(30))):
         for names, _ in item.targets:
             assert any(find_spans(text, names[0]) for _, text in item.passages)
         assert len(item.targets) + len(item.previous) == 1
-
-
-def test_nothing_to_find() -> None:
     nowhere = MultiExample("q", (("t", "the ball ."),), (("red",),), "x")
     assert sample_item(nowhere, 3, 0.0, random.Random(0)) is None
     item = sample_item(replace(nowhere, gold=()), 3, 0.0, random.Random(0))
@@ -125,9 +115,6 @@ def test_known_wrong_answers_come_among_the_previous() -> None:
     assert 8 < len(wrong) < 40
     assert {len(i.targets) + len(i.previous) for i in wrong} == {3}
     assert all(i.previous.count(right) <= 1 for i in items)  # a "bad" answer that is right is not used
-
-
-# ---------------------------------------------------------------- tasks and the loop
 
 
 def task(span_config: SpanConfig, count: int = 40) -> AnswererTask:
@@ -155,15 +142,11 @@ def test_no_usable_examples(span_config: SpanConfig) -> None:
 
 
 def test_run_f1_by_hand() -> None:
-    class Says:
-        def propose_many(self, jobs: list[Any]) -> list[Proposal]:
-            lists = [[Candidate(a, 0.6) for a in ("red", "pink") if a not in previous] for _, _, previous in jobs]
-            return [Proposal(tuple(candidates), 0.1 if candidates else 1.0) for candidates in lists]
-
+    model: Any = RuleModel(lambda question: ("red", "pink"))
     example = MultiExample("q", (("t", "x"),), (("crimson", "Red"), ("blue",)), "x")
-    assert run_f1(Says(), [example]) == pytest.approx(0.5)  # type: ignore[arg-type]  # 1 right of 2 said and 2 wanted
-    assert run_f1(Says(), [example], max_answers=1) == pytest.approx(2 / 3)  # type: ignore[arg-type]
-    assert run_f1(Says(), []) == 0.0  # type: ignore[arg-type]
+    assert run_f1(model, [example]) == pytest.approx(0.5)  # 1 right of 2 said and 2 wanted
+    assert run_f1(model, [example], max_answers=1) == pytest.approx(2 / 3)
+    assert run_f1(model, []) == 0.0
 
 
 def quiet(**changes: Any) -> TrainConfig:
@@ -189,16 +172,6 @@ def test_the_loss_falls_and_the_run_folder_is_whole(span_config: SpanConfig, net
         assert SpanAnswerer(loaded, "cpu").config == span_config
     assert json.loads((tmp_path / "run" / "last" / "config.json").read_text())["about"]["figures"]["step"] == 60
     assert not (tmp_path / "run" / "state-new").exists()
-
-
-def test_a_kill_between_the_renames_loses_nothing(span_config: SpanConfig, network: SpanNetwork, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    fit(network, task(span_config), quiet(steps=2), out, store, log=lambda _: None)
-    (out / "state").rename(out / "state-before")
-    (out / "state-new").mkdir()
-    lines: list[str] = []
-    fit(network, task(span_config), quiet(steps=2), out, store, log=lines.append)
-    assert lines[0].startswith("resumed at step 2 of 2, after ")
 
 
 NUMBERS = [("steps", 0), ("lr", 0.0), ("head_lr", -1.0), ("lr", math.nan), ("evaluate_every", 0), ("minutes", -1.0)]
@@ -239,9 +212,6 @@ def test_pseudo_answers_are_cached(network: SpanNetwork, tmp_path: Path) -> None
     first, again = ([e.extra["pseudo"] for e in add_pseudo_answers(examples(3), *reading)] for _ in range(2))
     assert first == again
     assert lines == ["pseudo answers 3 of 3"]
-
-
-# ---------------------------------------------------------------- the command
 
 
 @pytest.fixture
@@ -296,8 +266,7 @@ def test_the_command_trains_from_files(
     for e in examples(20):
         passages = [{"title": title, "text": text} for title, text in e.passages]
         several.append({"question": e.question, "passages": passages, "answers": e.gold})
-        (title, text), *_ = e.passages
-        single.append({"question": e.question, "title": title, "passage": text, "answers": e.gold[0]})
+        single.append({"question": e.question, "title": "", "passage": e.passages[0][1], "answers": e.gold[0]})
     multi, more, reading = jsonl("multi.jsonl", *several), jsonl("more.jsonl", *several * 2), jsonl("reading.jsonl", *single)
     short = ("--init", tmp_path / "init", "--steps", 2, "--precision", "fp32", "--batch-tokens", 512)
     answerer = ("answerer", "--multi", multi, "--multi-dev", multi, *short, "--out", tmp_path / "a")
@@ -315,8 +284,7 @@ def test_the_command_trains_from_files(
         assert f"other settings ({names})" in capsys.readouterr().err
     about = json.loads((tmp_path / "a" / "last" / "config.json").read_text())["about"]
     assert about["arguments"]["multi"] == [f"{tmp_path.name}/multi.jsonl"]
-    assert SpanAnswerer(load_span_network(tmp_path / "a" / "last"), "cpu").config == span_config
-    assert command("reader", "--reading", reading, "--reading-dev", reading, *short, "--out", tmp_path / "r") == 0
+    assert command("reader", "--reading", reading, *short, "--out", tmp_path / "r") == 0
     assert (tmp_path / "r" / "best" / "model.safetensors").exists()
-    assert command("answerer", "--stage", "pretrain", "--reading", reading, *short, "--out", tmp_path / "p") == 2
+    assert command("answerer", "--stage", "pretrain", "--reading", reading, *short) == 2
     assert "--stage pretrain needs --reader" in capsys.readouterr().err

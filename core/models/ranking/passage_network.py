@@ -1,9 +1,8 @@
 """The trained joint passage reranker: a small decoder over encoder states that points at the next passage, given those already picked.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a T5-3B whose encoder reads question and passage and whose decoder writes passage numbers;
-here the encoder is the per-passage reader's, whose states are already computed, and a pointer over the passages replaces the numbers.
-The reader's score of a passage, discounted by the picked ones (`ReaderScorer`), is added to the pointer's score, so an untrained network ranks like
-that scorer.
+here the encoder is the per-passage reader's, whose states are already computed, and a pointer over the passages replaces the numbers.  The reader's score of
+a passage, discounted by the picked ones (`ReaderScorer`), is added to the pointer's score, so an untrained network ranks like that scorer.
 
 Legend: T picked passages, N passages of the pool, S width of their states, d model width.
 """

@@ -26,11 +26,7 @@ class ReaderScorer:
     """`diversity` in 0..1: the share of its score that a passage loses if the picked ones already give its answer (0: no diversification)."""
 
     def __init__(
-        self,
-        readouts: Sequence[Readout],
-        similarities: Sequence[float | None],
-        diversity: float = 0.9,
-        prior: float = 8.0,
+        self, readouts: Sequence[Readout], similarities: Sequence[float | None], diversity: float = 0.9, prior: float = 8.0
     ) -> None:
         """`similarities`: cosines of question and passages; `prior` times (cosine - the best one) is added to a passage's log worth."""
         best = max((s for s in similarities if s is not None), default=0.0)

@@ -146,8 +146,6 @@ class Batcher(Generic[J, R]):
         return batch
 
 
-# ---------------------------------------------------------------- the order of questions
-
 POLL_SECONDS = 0.1  # how often a waiting question checks whether it was cancelled
 _admitted = 1  # questions at a time
 

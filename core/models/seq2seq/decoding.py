@@ -22,8 +22,8 @@ from torch import Tensor
 
 from core.errors import InputError
 from core.models.seq2seq.network import encoding, fan_out
-from core.text import answer_words, find_spans, shares_words
-from core.types import Candidate, Passage, RetrievedPassage
+from core.text import answer_words, find_spans, occurrences, shares_words
+from core.types import Candidate, Evidence, Passage, RetrievedPassage
 
 Method = Literal["greedy", "nucleus", "top-k", "diverse-beam"]
 SEPARATOR = ";"
@@ -195,6 +195,17 @@ def in_passage_words(text: str, passages: Sequence[RetrievedPassage], uncased: b
     return text
 
 
+def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
+    """The first occurrence of the answer.  A short word or number (under 4 characters) counts only if exactly one passage has it."""
+    if matches := occurrences(answer, passages, 1):
+        return matches[0]
+    spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
+    if len({passage.id for passage, _ in spans}) != 1:
+        return None
+    passage, (start, end) = spans[0]
+    return Evidence(passage.id, start, end, passage.text[start:end])
+
+
 def join_passages(passages: Sequence[Passage]) -> Passage:
     """SpanSeqGen's input: all passages joined into one, each after its title; the title is that of the first."""
     first, *others = passages
@@ -210,7 +221,7 @@ class Writer:
         self.uncased = answerer.network.uncased or bool(getattr(answerer.tokenizer, "do_lower_case", False))
 
     def write_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage]]]) -> list[list[Candidate]]:
-        """The answer set of each job (question, passages), as candidates without evidence."""
+        """The answer set of each job (question, passages), each answer with its place."""
         network, tokenizer = self.answerer.network, self.answerer.tokenizer
         texts = []
         for question, retrieved in jobs:
@@ -221,7 +232,8 @@ class Writer:
         with encoding(self.answerer, texts, self.joined_tokens or None) as (states, mask):
             sequences_by_job = write(network, tokenizer, states, mask, self.writing, [question for question, _ in jobs])
             answers = [[read_answers(tokenizer, w) for w in sequences] for sequences in sequences_by_job]
-        return [
-            [Candidate(in_passage_words(text, passages, self.uncased), p) for text, p in merge(sequences)]
-            for sequences, (_, passages) in zip(answers, jobs)
-        ]
+        out = []
+        for sequences, (_, retrieved) in zip(answers, jobs):
+            worded = [(in_passage_words(text, retrieved, self.uncased), p) for text, p in merge(sequences)]
+            out.append([Candidate(text, p, locate(text, retrieved)) for text, p in worded])
+        return out

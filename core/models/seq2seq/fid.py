@@ -28,12 +28,12 @@ from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, fi
 from core.models.loading.once import loaded_once
 from core.models.scheduling.device import pick_device
 from core.models.scheduling.turns import MODEL_LOCK
-from core.models.seq2seq.decoding import in_passage_words
+from core.models.seq2seq.decoding import in_passage_words, locate
 from core.models.seq2seq.network import FidConfig, FidNetwork, encoding, fan_out
 from core.models.seq2seq.released import load_released
 from core.models.seq2seq.small import load_small
-from core.text import answer_words, find_spans, occurrences, shares_words
-from core.types import EOI, STEP_CANDIDATES, Candidate, Evidence, Proposal, RetrievedPassage
+from core.text import answer_words, shares_words
+from core.types import EOI, STEP_CANDIDATES, Candidate, Proposal, RetrievedPassage
 
 PROMPTS = "prompts.safetensors"  # learned prompts, where prompting="learned"
 MAX_EXTRA = 8  # first tokens beyond the candidates, one for each previous answer
@@ -46,17 +46,6 @@ class Generation:
     candidates: int = STEP_CANDIDATES // 2  # each costs the decoder a row
     eoi_bias: float = 0.0
     repeats: bool = False
-
-
-def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None:
-    """The first occurrence of the answer.  A short word or number (under 4 characters) counts only if exactly one passage has it."""
-    if matches := occurrences(answer, passages, 1):
-        return matches[0]
-    spans = [(p.passage, span) for p in passages for span in find_spans(p.passage.text, answer)]
-    if len({passage.id for passage, _ in spans}) != 1:
-        return None
-    passage, (start, end) = spans[0]
-    return Evidence(passage.id, start, end, passage.text[start:end])
 
 
 class FidAnswerer:

@@ -219,8 +219,7 @@ class SmallSeq2Seq(nn.Module):
     def decode(self, states: Tensor, mask: Tensor, ids: Tensor, cache: Any = None, keep: bool = False) -> Any:
         """Logits (B, T, V) of the decoder inputs `ids` (B, T); with `keep`, `past_key_values` is the next call's `cache`.
 
-        The previous tokens are few and are read again at each call, which costs less than caching their states; what depends on the source
-        is cached.
+        The previous tokens are few and are read again at each call, which costs less than caching their states; what depends on the source is cached.
         """
         if cache is None:
             cross = [layer.cross.memory(states) for layer in self.layers]  # type: ignore[union-attr, operator]
@@ -355,8 +354,7 @@ def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = 
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
-    """`config`: replaces the stored one.  Raises CheckpointError, OSError, ValueError, KeyError, TypeError or SafetensorError
-    for what does not fit."""
+    """`config`: replaces the stored one.  Raises CheckpointError, OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
     stored_config = SmallConfig(**read_config(folder)["config"])
     network, tokenizer = make_small(config or stored_config, _shared_encoder(stored_config) if stored_config.encoder else None)
     missing, unexpected = network.load_state_dict(read_weights(folder), strict=False)

@@ -14,7 +14,7 @@ from core.disambiguation.clarifiers import Clarifier, by_copying, by_rewriting, 
 from core.disambiguation.round_trip import AskAgain, ask_each_passage, ask_with
 from core.disambiguation.scoring import Judge
 from core.models.ranking.calibration import log_odds
-from core.models.span.reader import PassageReader, Readout, load_reader
+from core.models.span.reader import PassageReader, load_reader
 from core.settings import Settings
 from core.systems.base.options import ClarifierOptions
 
@@ -41,20 +41,18 @@ def judge_with(reader: PassageReader) -> Judge:
 
     def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
         readouts = reader.read_pairs([(question, passage) for passage, _, _ in spans], JUDGED_SPANS)
-        return [log_odds(_overlapping(readout, start, end)) for readout, (_, start, end) in zip(readouts, spans)]
+        return [
+            log_odds(
+                sum(c.probability for c in r.candidates if c.evidence and c.evidence.start < end and start < c.evidence.end)
+            )
+            for r, (_, start, end) in zip(readouts, spans)
+        ]
 
     return judge
 
 
-def _overlapping(readout: Readout, start: int, end: int) -> float:
-    return sum(c.probability for c in readout.candidates if c.evidence and c.evidence.start < end and start < c.evidence.end)
-
-
 def make_clarifier(
-    config: ClarifierOptions,
-    settings: Settings,
-    clarify: bool,
-    make_model: Callable[[], t.BatchAnsweringModel] | None = None,
+    config: ClarifierOptions, settings: Settings, clarify: bool, make_model: Callable[[], t.BatchAnsweringModel] | None = None
 ) -> tuple[Clarifier | None, dict[str, Any]]:
     """(clarifier, its entry in SystemInfo).  `make_model`: the system's own answering model, or a loop over it, which is asked where `round_trip`
     is answerer (by default the bundled one).  `clarify`: whether questions are wanted; if not, the clarifier is None and nothing is loaded.

@@ -116,9 +116,6 @@ class SystemOptions:
         return asdict(self)
 
 
-# ------------------------------------------------------------ options that several systems share
-
-
 @dataclass(frozen=True)
 class ClarifierOptions(SystemOptions):
     """Who writes the disambiguated questions (core.systems.base.clarifying)."""
@@ -134,9 +131,6 @@ class ReadingOptions(SystemOptions):
 
     threshold: float = option(0.5, "an answer needs this probability", 0, 1)
     calibration: Switch = option("on", SHARED)
-
-
-# ------------------------------------------------------------
 
 
 def table(options: type[SystemOptions]) -> str:

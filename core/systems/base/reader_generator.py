@@ -41,8 +41,6 @@ class ReaderGenerator:
         """Eq. 6 as the identity: retrieval already covers every meaning of a short question."""
         return query
 
-    # ------------------------------------------------------------ Eq. 8
-
     def interpret(self, query: str, passages: Sequence[t.Passage], run: Run) -> Iterator[tuple[int, t.Interpretation]]:
         for first in range(0, len(passages), AT_A_TIME):
             run.check()
@@ -77,8 +75,6 @@ class ReaderGenerator:
         except Exception as e:
             return [_message(e)]
 
-    # ------------------------------------------------------------ the final interpretations
-
     def distinguish(
         self, query: str, interpretations: Sequence[t.Interpretation], passages: Sequence[t.Passage], run: Run
     ) -> list[tuple[t.Interpretation, bool]]:
@@ -95,7 +91,7 @@ class ReaderGenerator:
         for n, (i, place) in enumerate(zip(interpretations, places)):
             if place is None:
                 continue
-            others = [p for m, p in enumerate(places) if m != n and p is not None and _differ(interpretations[m], i)]
+            others = [p for o, p in zip(interpretations, places) if p is not None and not equal_for_display(o.answer, i.answer)]
             edits = [e.question for e in ranked(query, i.answer, place, others)]
             nearby = list({p.passage.id: p.passage for p in (place, *others)}.values())[: RIVALS_ASKED + 1]
             jobs += [(n, edit, nearby) for edit in edits[:EDITS_ASKED]]
@@ -131,8 +127,6 @@ class ReaderGenerator:
         run.count(t.ModelCalled("round trip", passages_read, 0, 0, time.perf_counter() - start, error))
         return out
 
-    # ------------------------------------------------------------ Eq. 10 and 20
-
     def verify(self, claims: Sequence[Claim], run: Run) -> list[bool | None]:
         """A claim holds if the reader gives its answer to its question from one of its passages."""
         out: list[bool | None] = []
@@ -166,10 +160,6 @@ def _place(interpretation: t.Interpretation, by_id: Mapping[str, t.Passage]) -> 
     return AnswerPlace(by_id[evidence.passage_id], evidence.start) if evidence and evidence.passage_id in by_id else None
 
 
-def _differ(a: t.Interpretation, b: t.Interpretation) -> bool:
-    return not equal_for_display(a.answer, b.answer)
-
-
 def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:300]
 
@@ -189,10 +179,5 @@ def load_reader_generator(settings: Settings) -> ReaderGenerator:
     """Raises CheckpointError if the bundled weights are missing or damaged."""
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, answerer_digest = load_answerer(settings.answerer, settings.device)
-    about = {
-        "reader": settings.reader,
-        "reader_digest": digest,
-        "answerer": settings.answerer,
-        "answerer_digest": answerer_digest,
-    }
-    return ReaderGenerator(reader, answerer, about)
+    about = {"reader": settings.reader, "reader_digest": digest}
+    return ReaderGenerator(reader, answerer, about | {"answerer": settings.answerer, "answerer_digest": answerer_digest})

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from core.models.span.reader import Readout
 
 
-# ------------------------------------------------------------ calibrations
-
-
 @dataclass(frozen=True)
 class CalibrationKey:
     """Where a system's calibration is: next to the weights of `kind`, under `name`; `weights`: a digest of all that affects its probabilities."""
@@ -46,9 +43,6 @@ UNCALIBRATED = CalibrationKey()
 def digest_of(*parts: object) -> str:
     """First 16 hex digits of the sha256 of everything that affects a system's probabilities."""
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
-
-
-# ------------------------------------------------------------ selecting
 
 
 def distinct(candidates: Sequence[t.Candidate], previous: Sequence[str] = ()) -> list[t.Candidate]:
@@ -104,17 +98,10 @@ class Selection:
             return [*pinned, *selected], tuple(candidates)
         return [*pinned, *self.calibration.candidates(selected)], self.calibration.candidates(candidates)
 
-    def description(self) -> str:
-        """Which answers are selected, for `Finished.why`."""
-        return f"every answer above {self.threshold:g}"
-
 
 def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: float, max_answers: int) -> list[t.Candidate]:
     """Pinned answers, then the candidates whose probability reaches the threshold: none that is banned, none that is part of another."""
     return Selection(threshold).keep(candidates, question, max_answers)[0]
-
-
-# ------------------------------------------------------------ events
 
 
 def evidence_of(

@@ -45,9 +45,6 @@ class SystemParts:
     embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder
 
 
-# ------------------------------------------------------------ check
-
-
 def one_line(text: str, label: str, limit: int) -> str:
     """The text in one line, with white space collapsed.  Raises InputError naming `label` for what `text_problem` finds and for more than `limit` characters."""
     line = " ".join(text.split())
@@ -86,9 +83,6 @@ def _by_key(answers: Iterable[str], label: str, limit: int) -> dict[str, str]:
     return lines
 
 
-# ------------------------------------------------------------ retrieve
-
-
 def as_retrieved(question: str, passages: Sequence[t.Passage], similarity: Similarity | None) -> list[t.RetrievedPassage]:
     """A question's own passages, in order, as RetrievedPassage; with cosines if there are several."""
     cosines = similarity(question, passages) if similarity and len(passages) > 1 else [None] * len(passages)
@@ -98,9 +92,6 @@ def as_retrieved(question: str, passages: Sequence[t.Passage], similarity: Simil
 def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Question:
     """The question with short names spelled out as in these passages (core.short_names)."""
     return replace(question, text=spelled_out(question.text, [f"{p.passage.title}. {p.passage.text}" for p in passages]))
-
-
-# ------------------------------------------------------------ a run
 
 
 @dataclass
@@ -255,9 +246,6 @@ class System(ABC):
         if new := tuple(p for p in retrieved.passages if p.passage.id not in known_ids):
             yield t.PassagesRetrieved(new, retrieved.seconds, query)
         return retrieved.passages
-
-
-# ------------------------------------------------------------ asking
 
 
 def queue_note(event: t.QuestionQueued) -> str:

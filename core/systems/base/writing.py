@@ -12,7 +12,6 @@ from typing import Any
 
 from core import types as t
 from core.models.seq2seq.decoding import Writer
-from core.models.seq2seq.fid import locate
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
@@ -31,9 +30,8 @@ class WritingSystem(System):
         question, passages = run.reading, run.passages
         yield t.StepStarted(1, question.pinned, "")
         start = time.perf_counter()
-        (answers,) = self.writer.write_many([(question.text, passages)])
+        (candidates,) = self.writer.write_many([(question.text, passages)])
         seconds = time.perf_counter() - start
-        candidates = [t.Candidate(c.text, c.probability, locate(c.text, passages)) for c in answers]
         selected = choose(candidates, question, 0.0, self.options.max_answers)
         if not selected:
             reason = "the model wrote no answer"

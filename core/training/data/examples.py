@@ -1,7 +1,6 @@
 """Training files to examples.
 
-A ReadingExample is one question over one passage; a MultiExample is one question over several passages, with all its
-answers.  Layouts:
+A ReadingExample is one question over one passage; a MultiExample is one question over several passages, with all its answers.  Layouts:
 
 - `reading`: JSONL(.gz) rows (question, title, passage, answers).
 - `multi`: JSONL(.gz) rows (question, passages, answers as alias lists).  Optional fields: `negatives`, RAMDocs'
@@ -141,12 +140,10 @@ def read_passages_tsv(path: Path) -> dict[str, Titled]:
 
 
 def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]:
-    """The questions of a folder with questions.json and passages.tsv, each possibly .gz, with their supporting passages
-    only.
+    """The questions of a folder with questions.json and passages.tsv, each possibly .gz, with their supporting passages only.
 
     `extra["supporting"]` holds the ids, `extra["supporting_of"]` those of each pair; retrieval adds context passages
-    (core.training.data.mining).  `extra["split"]` is the question's field of that name ("train" or "held out"), if it
-    has one.  Raises FormatError.
+    (core.training.data.mining).  `extra["split"]` is the question's field of that name ("train" or "held out"), if it has one.  Raises FormatError.
     """
     passages = read_passages_tsv(plain_or_gz(folder / "passages.tsv"))
     path = plain_or_gz(folder / "questions.json")
@@ -157,28 +154,16 @@ def read_annotated(folder: Path) -> tuple[list[MultiExample], dict[str, Titled]]
     for number, row in enumerate(rows, 1):
         try:
             annotation = row["annotations"][0]
-            pairs = (
-                annotation["qaPairs"] if annotation["type"] == "multipleQAs" else [{"question": row["question"], **annotation}]
-            )
+            question, several = row["question"], annotation["type"] == "multipleQAs"
+            pairs = annotation["qaPairs"] if several else [{"question": question, **annotation}]
             ids = list(dict.fromkeys(i for pair in pairs for i in pair["passages"]))
-            examples.append(
-                MultiExample(
-                    row["question"],
-                    tuple(passages[i] for i in ids),
-                    tuple(tuple(pair["answer"]) for pair in pairs),
-                    folder.name,
-                    extra={
-                        "supporting": ids,
-                        "supporting_of": [list(pair["passages"]) for pair in pairs],
-                        "questions": [pair["question"] for pair in pairs],
-                        **({"split": row["split"]} if "split" in row else {}),
-                    },
-                )
-            )
+            gold = tuple(tuple(pair["answer"]) for pair in pairs)
+            extra = {"supporting": ids, "supporting_of": [list(pair["passages"]) for pair in pairs]}
+            extra |= {"questions": [pair["question"] for pair in pairs], **({"split": row["split"]} if "split" in row else {})}
+            examples.append(MultiExample(question, tuple(passages[i] for i in ids), gold, folder.name, extra=extra))
         except (KeyError, IndexError, TypeError) as error:
             raise FormatError(
-                f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)",
-                file=path,
+                f"question {number} lacks {error} (a field of the layout, or a passage of passages.tsv)", file=path
             ) from None
     return examples, passages
 

@@ -1,7 +1,6 @@
 """Questions with passages as a system sees them, for what is fitted on top of trained weights.
 
-They are held-out annotated questions with the passages that a retriever finds in their own corpus, and questions that
-bring their passages.
+They are held-out annotated questions with the passages that a retriever finds in their own corpus, and questions that bring their passages.
 """
 
 from __future__ import annotations
@@ -59,8 +58,7 @@ def held_out_passages(
 def own_passages(
     engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
 ) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
-    """(questions with an answer, the passages that each brings), in random order, because files list source after
-    source.
+    """(questions with an answer, the passages that each brings), in random order, because files list source after source.
 
     Raises FormatError, and InputError if no question remains.
     """

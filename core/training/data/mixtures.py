@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,17 +107,14 @@ def statement_examples(path: Path, miner: Miner, context: int = 5, seed: int = 0
             gold.append(names)
             questions.append(clarified)
         if gold:
-            others = [
-                (t, crop(p, (), PASSAGE_WORDS, rng))
-                for t, p in mined[len(pairs) : len(pairs) + max(1, context - len(passages))]
-            ]
+            unused = mined[len(pairs) : len(pairs) + max(1, context - len(passages))]
+            others = [(t, crop(p, (), PASSAGE_WORDS, rng)) for t, p in unused]
             out.append(MultiExample(question, (*passages, *others), tuple(gold), "ambignq", extra={"questions": questions}))
     return out
 
 
 def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple[list[MultiExample], list[MultiExample]]:
-    """(training, held-out) examples of a folder in the layout of data/starter, with BM25 neighbours from its own
-    corpus.
+    """(training, held-out) examples of a folder in the layout of data/starter, with BM25 neighbours from its own corpus.
 
     Held out are the questions whose `split` is "held out".  If no question has that field, it is every k-th block of 15
     questions in file order, k = 1 / `held_out` rounded; with `held_out` 0, none.  A context passage may occur on both
@@ -129,30 +127,19 @@ def annotated_examples(folder: Path, held_out: float, context: int = 8) -> tuple
     for e, neighbours in zip(examples, miner.neighbours([e.question for e in examples], context + 6)):
         supporting = set(e.extra["supporting"])
         added = [ids[i] for i in neighbours if ids[i] not in supporting][: max(2, context - len(supporting))]
-        out.append(
-            MultiExample(
-                e.question,
-                (*e.passages, *(passages[i] for i in added)),
-                e.gold,
-                e.source,
-                extra={**e.extra, "context": [*e.extra["supporting"], *added]},
-            )
-        )
+        extra = {**e.extra, "context": [*e.extra["supporting"], *added]}
+        out.append(replace(e, passages=(*e.passages, *(passages[i] for i in added)), extra=extra))
     if held_out and any("split" in e.extra for e in out):
         splits = [e.extra.get("split") for e in out]
         if odd := next((s for s in splits if s not in ("train", "held out")), None) or (None in splits and "no split"):
-            raise FormatError(
-                f"a question has {odd!r} as its split: each has 'train' or 'held out'",
-                file=plain_or_gz(folder / "questions.json"),
-            )
+            problem = f"a question has {odd!r} as its split: each has 'train' or 'held out'"
+            raise FormatError(problem, file=plain_or_gz(folder / "questions.json"))
         are_held_out = [split == "held out" for split in splits]
     else:  # every k-th block of 15 neighbouring questions: a block shares its topic, so whole blocks are held out
         interval = round(1 / held_out) if held_out else len(out) + 1
         are_held_out = [(i // 15 + 1) % interval == 0 for i in range(len(out))]
-    return (
-        [e for e, is_held_out in zip(out, are_held_out) if not is_held_out],
-        [e for e, is_held_out in zip(out, are_held_out) if is_held_out],
-    )
+    training, dev = ([e for e, is_held_out in zip(out, are_held_out) if is_held_out == side] for side in (False, True))
+    return training, dev
 
 
 def load_annotated(
@@ -170,8 +157,7 @@ def load_annotated(
 def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
     """Each disambiguated question over the same passages: it has one answer, and the others are tempting wrong ones.
 
-    Where an example knows which passages support which pair (`extra["supporting_of"]`), the pair's own come first and
-    are its supporting ones.
+    Where an example knows which passages support which pair (`extra["supporting_of"]`), the pair's own come first and are its supporting ones.
     """
     out = []
     for e in examples:
@@ -195,8 +181,7 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
     """The passages of a multi-answer example as reading rows: with their answers, or with none.
 
     `empty`: most rows without an answer per example, drawn from twice as many of its first ones (those that look most
-    like an answer).  If the supporting passages are known, another passage that contains an answer is left out: it may
-    or may not answer the question.
+    like an answer).  If the supporting passages are known, another passage that contains an answer is left out: it may or may not answer the question.
     """
     rows = []
     for number, e in enumerate(examples):

@@ -1,8 +1,7 @@
 """Statements from disambiguated question-answer pairs (AmbigNQ has 14,082 of them, and no passages).
 
-"Who played Corie in Barefoot in the Park on Broadway?" + "Elizabeth Ashley" ->
-"Elizabeth Ashley played Corie in Barefoot in the Park on Broadway."
-A statement is set between the sentences of a real passage about the same words, so that the answer has to be found.
+"Who played Corie in Barefoot in the Park on Broadway?" + "Elizabeth Ashley" -> "Elizabeth Ashley played Corie in Barefoot in the Park on Broadway." A
+statement is set between the sentences of a real passage about the same words, so that the answer has to be found.
 """
 
 from __future__ import annotations
@@ -38,12 +37,7 @@ def statement(question: str, answer: str, rng: random.Random) -> str | None:
     elif wh in ("how many", "how much"):
         forms = [f"{answer} {body}.", f"{start}: {answer}.", f"The number is {answer} for {body}."]
     elif wh == "when":
-        forms = [
-            f"{start} in {answer}.",
-            f"In {answer}, {body}.",
-            f"{start} ({answer}).",
-            f"{start} on {answer}.",
-        ]
+        forms = [f"{start} in {answer}.", f"In {answer}, {body}.", f"{start} ({answer}).", f"{start} on {answer}."]
     elif wh == "where":
         forms = [f"{start} in {answer}.", f"{answer} is where {body}.", f"{start} at {answer}."]
     else:

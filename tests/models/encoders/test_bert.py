@@ -97,11 +97,7 @@ def _fewer(folder: Path) -> None:
     save_file({k: v for k, v in weights.items() if "layer.0" not in k}, folder / "model.safetensors")
 
 
-def _smaller(folder: Path) -> None:
-    configure(folder, vocab_size=7)
-
-
-@pytest.mark.parametrize("damage", [_cut, _fewer, _smaller])
+@pytest.mark.parametrize("damage", [_cut, _fewer])
 def test_a_damaged_base_is_named(copy: Path, damage: Callable[[Path], None]) -> None:
     damage(copy)
     with pytest.raises(CheckpointError, match=r"base model .* cannot be loaded"):

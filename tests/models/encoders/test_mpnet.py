@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from transformers import MPNetModel
-from transformers.models.mpnet.modeling_mpnet import MPNetEncoder
 
-from core.models.encoders.mpnet import buckets, load_mpnet
+from core.models.encoders.mpnet import load_mpnet
 
 
 @pytest.mark.parametrize("length", [5, 150])  # beyond 128 tokens all distances share a bucket
@@ -26,12 +25,6 @@ def test_states_are_those_of_transformers(tiny_mpnet_folder: Path, length: int) 
         expected = theirs(input_ids=ids, attention_mask=mask).last_hidden_state
         assert float((states - expected)[mask.bool()].abs().max()) <= 1e-4
         assert float((ours(ids[:1]).last_hidden_state - states[:1]).abs().max()) <= 1e-4  # no mask: nothing is padding
-
-
-def test_buckets_are_those_of_transformers() -> None:
-    place = torch.arange(200)
-    expected = MPNetEncoder.relative_position_bucket(place[None, :] - place[:, None], num_buckets=32)
-    assert torch.equal(buckets(200, 32), expected)
 
 
 def test_a_folder_of_another_model_or_without_a_weight_is_refused(

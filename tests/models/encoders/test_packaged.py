@@ -50,9 +50,9 @@ def test_the_parts_become_a_folder_beside_their_packages_once(site: Path) -> Non
     assert folder == site / "big-unpacked"
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
     assert sorted(p.name for p in folder.iterdir()) == ["config.json", "model.safetensors", "model.safetensors.checked"]
-    before = (folder / "model.safetensors").stat().st_mtime_ns
-    assert split().folder() == folder
-    assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    for part in site.glob("big-part_*"):
+        shutil.rmtree(part)
+    assert split().folder() == folder  # serves without its parts
     assert not list(site.glob("*.tmp"))
 
 
@@ -71,13 +71,6 @@ def test_what_is_missing_or_damaged_is_said_and_nothing_is_left(site: Path, wron
     with pytest.raises(CheckpointError, match=message):
         model.folder()
     assert not list(site.glob("big-unpacked*"))
-
-
-def test_the_folder_serves_without_its_parts(site: Path) -> None:
-    folder = split().folder()
-    for n in (1, 2, 3):
-        shutil.rmtree(site / f"big-part_{n:03}")
-    assert split().folder() == folder
 
 
 def test_a_damaged_folder_is_put_together_again_or_said(site: Path) -> None:

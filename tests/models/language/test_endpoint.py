@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from loopback_endpoint import Reply, choice, complete, endpoint, listing, no_server, said
-from serving import until
+from loopback_endpoint import Reply, choice, complete, endpoint, listing, said
+from serving import free_port, until
 
 from core.errors import InputError, LanguageModelError
 from core.models.language.address import Address, check_url
@@ -71,8 +71,6 @@ def test_plain_text_and_estimated_tokens() -> None:
     assert (done, "response_format" in seen.bodies[0]) == (expected, False)
 
 
-# ---------------------------------------------------------------- what servers say instead of an answer
-
 ACCIDENTS = {
     "html": (Reply("<html><script>alert(1)</script>It works!</html>", content_type="text/html"), "not JSON"),
     "empty body": (Reply(""), "is empty"),
@@ -80,6 +78,10 @@ ACCIDENTS = {
     "no choices": (Reply('{"choices": [], "error": {"message": "overloaded"}}'), "no choices.*overloaded"),
     "no content": (Reply('{"choices": [{"message": {"content": null}}]}'), "said nothing"),
     "other words": (said("I'd rather talk about the weather."), "no JSON object"),
+    "refusal": (choice({"content": None, "refusal": "I can't help with that."}), "I can't help"),
+    "filtered": (choice({"content": '{"answer": "Ada"}'}, "content_filter"), "content filter withheld"),
+    "filtered prompt": (Reply('{"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}'), "content filter"),
+    "feedback alone": (Reply('{"promptFeedback": {"blockReason": "SAFETY"}}'), "content filter"),
     "not utf-8": (Reply(b"\xff\xfe\x00"), "not JSON"),
     "deep": (Reply("[" * 100_000), "not JSON"),
     "giant": (Reply(b" " * 3_000_000), "longer than 1024 KiB"),
@@ -116,34 +118,19 @@ def test_where_nobody_listens_the_others_are_not_tried_once_one_has_used_its_tri
         return await real(self, client, asked)
 
     monkeypatch.setattr(EndpointModel, "ask", counted)
-    with no_server() as (url, _):
-        done = ask(url, 30)
+    done = ask(f"http://127.0.0.1:{free_port()}/v1", 30)
     assert all("can't be reached" in c.error for c in done)
     assert len(tries) <= 12  # of four at a time, three each
 
 
 def test_a_connection_that_breaks_is_tried_again() -> None:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        tries: list[int] = []
+    def hang_up(body: dict[str, Any], n: int) -> Reply:
+        raise ConnectionAbortedError
 
-        def hang_up() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                tries.append(1)
-                connection.close()
+    with endpoint(hang_up) as (url, seen):
+        [done] = ask(url)
+    assert ("connection broke" in done.error, len(seen.bodies)) == (True, 3)
 
-        threading.Thread(target=hang_up, daemon=True).start()
-        [done] = ask(f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
-        listening.shutdown(socket.SHUT_RDWR)
-    assert ("connection broke" in done.error, len(tries)) == (True, 3)
-
-
-# ---------------------------------------------------------------- the whole reply
 
 ADA, BOB = json.dumps({"answer": "Ada"}), json.dumps({"answer": "Bob"})
 
@@ -200,27 +187,6 @@ def test_a_reply_at_its_limit_is_an_error_that_names_it(
     assert {"32", "AMBISCOPE_LM_MAX_TOKENS"} <= set(re.findall(r"\w+", done.error))
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply(json.dumps({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]})),
-        Reply(json.dumps({"promptFeedback": {"blockReason": "SAFETY"}})),
-        Reply(json.dumps({"choices": None, "error": {"code": "content_filter"}})),
-        choice({"content": ADA}, "content_filter"),
-        choice({}, "content_filter"),
-    ],
-)
-def test_a_content_filter_is_named(reply: Reply) -> None:
-    done = completion_of(reply, request())
-    assert done.parsed is None
-    assert re.search("content.filter", done.error)
-
-
-def test_a_refusal_is_an_error() -> None:
-    reply = choice({"content": None, "refusal": "I can't help with that."})
-    assert "I can't help" in completion_of(reply, request()).error
-
-
 PROSE = "The pilot of the Grey Ferry was played by Ada Munro in the film of that year. " * 40  # 680 words
 
 
@@ -243,16 +209,10 @@ def test_a_prompt_that_the_endpoint_cut_is_reported(text: str, usage: dict[str, 
     assert (done.parsed, done.error, bool(done.warning)) == ({"answer": "Ada"}, "", doubtful)
 
 
-# ---------------------------------------------------------------- retries and time
-
-
-def test_too_many_requests_are_tried_again_after_the_time_that_the_server_names() -> None:
+def test_too_many_requests_are_tried_again_after_the_time_that_the_server_names_if_a_call_may_last_so_long() -> None:
     with endpoint(lambda body, n: Reply("{}", 429, retry_after="1") if n == 0 else GOOD) as (url, seen):
         assert ask(url)[0].parsed == {"answer": "Ada"}
     assert seen.times[1] - seen.times[0] >= 0.95
-
-
-def test_a_wait_longer_than_a_call_may_last_is_not_waited_for() -> None:
     with endpoint(lambda body, n: Reply("{}", 429, retry_after="3600")) as (url, seen):
         [done] = ask(url)
     assert ("asks to wait 3600 s" in done.error, len(seen.bodies)) == (True, 1)
@@ -283,15 +243,12 @@ def test_a_slow_server_fails_the_call_at_its_own_deadline_and_the_others_go_on(s
     assert took < 10
 
 
-def test_a_batch_ends_at_its_deadline() -> None:
+def test_a_batch_ends_at_its_deadline_and_sends_nothing_after_it() -> None:
     with endpoint(lambda body, n: Reply("{}", wait=30)) as (url, _):
         started = time.monotonic()
         done = ask(url, 10, seconds=0.5)
     assert ["time was over" in c.error for c in done] == [True] * 10
     assert time.monotonic() - started < 10
-
-
-def test_a_deadline_that_has_passed_sends_nothing() -> None:
     with endpoint(lambda body, n: GOOD) as (url, seen):
         done = ask(url, 2, seconds=-1)
     assert (["time was over" in c.error for c in done], seen.bodies) == ([True] * 2, [])
@@ -337,9 +294,6 @@ def test_a_consumer_that_goes_away_leaves_no_calls_behind() -> None:
         until(lambda: not any(t.name == "language-model" for t in threading.enumerate()))
 
 
-# ---------------------------------------------------------------- servers that know less
-
-
 def refusing(*unknown: str) -> Any:
     """A server that says 400 while one of these stands in the body."""
 
@@ -354,11 +308,7 @@ def refusing(*unknown: str) -> Any:
 
 @pytest.mark.parametrize(
     ("unknown", "calls", "left"),
-    [
-        (["json_schema"], 2, "json_object"),
-        (["response_format"], 3, None),
-        (["temperature"], 2, "json_schema"),
-    ],
+    [(["json_schema"], 2, "json_object"), (["response_format"], 3, None), (["temperature"], 2, "json_schema")],
 )
 def test_what_a_server_refuses_is_asked_for_once(unknown: list[str], calls: int, left: str | None) -> None:
     with endpoint(refusing(*unknown)) as (url, seen):
@@ -443,22 +393,19 @@ def test_a_failure_of_a_model_that_nobody_named_names_it_and_the_setting(reply: 
 
 
 @pytest.mark.parametrize(
-    ("reply", "message"),
+    ("reply", "problem"),
     [
-        (listing("nomic-embed-text"), "nomic-embed-text.*AMBISCOPE_LM_MODEL"),
-        (Reply("<html>"), "AMBISCOPE_LM_MODEL"),
-        (Reply('{"data": []}'), "AMBISCOPE_LM_MODEL"),
-        (Reply("", 500), "AMBISCOPE_LM_MODEL"),
-        (Reply('{"data": 3}'), "AMBISCOPE_LM_MODEL"),
+        (listing("nomic-embed-text"), r"no model for chats \(nomic-embed-text\)"),
+        (Reply('{"data": 3}'), "lists no model"),
+        (Reply("", 500), "HTTP 500"),
     ],
-    ids=["no model for chats", "html", "no model", "server error", "a number"],
 )
-def test_an_endpoint_that_lists_no_model_for_chats_is_an_error_that_says_what_to_set(reply: Reply, message: str) -> None:
-    with endpoint(lambda body, n: reply) as (url, _), pytest.raises(LanguageModelError, match=message):
+def test_an_endpoint_that_lists_no_model_for_chats_is_an_error_that_says_what_to_set(reply: Reply, problem: str) -> None:
+    with (
+        endpoint(lambda body, n: reply) as (url, _),
+        pytest.raises(LanguageModelError, match=rf"{problem}.*AMBISCOPE_LM_MODEL"),
+    ):
         model(url, model="").connect()
-
-
-# ---------------------------------------------------------------- the address and the key
 
 
 @pytest.mark.parametrize(

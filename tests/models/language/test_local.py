@@ -30,18 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(WORDS) + 3,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        max_position_embeddings=64,
-        initializer_range=0.5,
-        pad_token_id=0,
-        bos_token_id=1,
-        eos_token_id=1,
-    )
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    ids = {"vocab_size": len(WORDS) + 3, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 1}
+    config = LlamaConfig(**sizes, **ids, max_position_embeddings=64, initializer_range=0.5)
     path = tmp_path_factory.mktemp("lm") / "tiny-llama"
     LlamaForCausalLM(config).save_pretrained(path)
     tokenizer = word_tokenizer("t5")
@@ -70,14 +61,11 @@ TEXTS = [
 ]
 
 
-def test_a_batch_says_what_each_prompt_alone_says(model: LocalModel) -> None:
+def test_a_batch_says_what_each_prompt_alone_and_transformers_own_greedy_decoding_say(model: LocalModel) -> None:
     together = [c.text for c in ask(model, *(request(t) for t in TEXTS))]
     alone = [c.text for t in TEXTS for c in ask(model, request(t))]
     assert together == alone  # the padding at the left changes nothing
     assert (len(set(together)) > 1, all(text.strip() for text in together)) == (True, True)
-
-
-def test_it_says_what_transformers_own_greedy_decoding_says(model: LocalModel) -> None:
     inputs = model.tokenizer([model.prompt(request(TEXTS[1]))], add_special_tokens=False, return_tensors="pt")
     output = model.model.generate(**inputs, do_sample=False, max_new_tokens=6)
     expected = model.tokenizer.decode(output[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
@@ -140,12 +128,9 @@ def test_templates_without_a_system_turn_and_no_template_at_all(model: LocalMode
     assert model.prompt(request("red")) == "System: the colour\n\nUser: red\n\nAssistant:"
 
 
-def test_the_settings_choose_it(folder: Path) -> None:
+def test_the_settings_choose_it_and_a_folder_without_a_model_is_refused(folder: Path, tmp_path: Path) -> None:
     generator = load_language_generator(Settings(lm_local=str(folder), device="cpu"))
     assert (generator.name, generator.about["dtype"]) == ("tiny-llama", "float32")
-
-
-def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="AMBISCOPE_LM_LOCAL"):
         load_local(str(tmp_path / "nothing"), "cpu", 2)
 

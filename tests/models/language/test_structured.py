@@ -16,10 +16,7 @@ def object_schema(required: str, **properties: Any) -> dict[str, Any]:
 
 
 PAIR = object_schema(
-    "question answer",
-    question={"type": ["string", "null"]},
-    answer={"type": ["string", "null"]},
-    reason={"type": "string"},
+    "question answer", question={"type": ["string", "null"]}, answer={"type": ["string", "null"]}, reason={"type": "string"}
 )
 LIST = object_schema("passages", passages={"type": "array", "items": {"type": "integer"}})
 ROWS = object_schema("rows", rows={"type": "array", "items": PAIR})

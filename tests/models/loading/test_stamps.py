@@ -1,4 +1,4 @@
-"""The digest of weights is computed once a file: a stamp says whether it changed."""
+"""Folders of weights: their digest, computed once a file (a stamp says whether it changed), their training, and which one is the default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import CheckpointError
-from core.models.loading import files
+from core.models.loading import files, finding
 from core.models.loading.files import TICK_NS, digest
 from core.models.loading.finding import WEIGHTS
 from core.models.span.checkpoints import Training, training_of
@@ -91,3 +91,17 @@ def test_what_a_checkpoint_says_of_its_training(tmp_path: Path) -> None:
         config.write_text(damaged)
         with pytest.raises(CheckpointError, match="damaged"):
             training_of(tmp_path)
+
+
+@pytest.mark.parametrize(("installed", "expected"), [(True, "mpnet"), (False, "minilm")])
+def test_the_strong_reader_reads_where_its_base_is_installed(
+    installed: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folder(_: str) -> Path:
+        if not installed:
+            raise CheckpointError("the package is not installed")
+        return Path()
+
+    monkeypatch.setattr(finding, "NETWORKS", ("mpnet", "minilm"))
+    monkeypatch.setattr(finding, "packaged_folder", folder)
+    assert {finding.find_checkpoint("default", kind).name for kind in ("reader", "answerer")} == {expected}

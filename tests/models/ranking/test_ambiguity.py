@@ -7,21 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reading_fakes import WordEncoder
 
 from core.cli import main
 from core.errors import CheckpointError, InputError
 from core.models.encoders import sentence_encoder as encoders
 from core.models.ranking.ambiguity import AmbiguityModel, find_ambiguity, load_ambiguity, save_ambiguity
 from core.training.ambiguity import fit
-
-
-class WordEncoder:
-    """A dimension for "come", one for "open"."""
-
-    name, dimension = "table", 2
-
-    def encode(self, texts: Sequence[str], kind: str = "passage") -> Any:
-        return np.array([["come" in t, "open" in t] for t in texts], np.float32)
 
 
 def row(question: str, *clarified: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_models import WORDS, word_tokenizer
+from tiny_models import word_tokenizer
 
 from core.errors import CheckpointError, InputError
 from core.models.loading import finding
@@ -26,7 +26,7 @@ from core.models.seq2seq.decoding import (
     write,
 )
 from core.models.seq2seq.fid import FidAnswerer, load_fid, make_fid
-from core.models.seq2seq.network import IGNORED, FidConfig
+from core.models.seq2seq.network import FidConfig
 from core.models.seq2seq.rewriter import Seq2SeqRewriter
 from core.models.seq2seq.small import SmallConfig, SmallSeq2Seq, from_span, load_small, make_small, save_small
 from core.models.span.checkpoints import save_span_network
@@ -56,24 +56,13 @@ def batch_of(network: Any, tokenizer: Any, previous: list[str] | None = None) ->
     return network.collate(tokenizer, [(QUESTION, TEXTS, previous or []), ("who ?", TEXTS[:1], [])])
 
 
-# ---------------------------------------------------------------- the network
-
-
-def test_the_logits_are_log_probabilities(small: Network) -> None:
-    network, tokenizer = small
-    labels = torch.tensor([[8, 9, network.end], [10, network.end, IGNORED]])
-    with torch.no_grad():
-        logits = network(batch_of(network, tokenizer), labels)
-    assert logits.shape == (2, 3, len(WORDS) + 4 + 1)
-    assert torch.allclose(logits.exp().sum(-1), torch.ones(2, 3), atol=1e-3)
-
-
 def test_decoding_token_by_token_is_decoding_at_once(small: Network) -> None:
     network, tokenizer = small
     ids = torch.tensor([[network.start, 8, 9], [network.start, 10, 11]])
     with torch.no_grad():
         states, mask = network.encode(batch_of(network, tokenizer))
         whole = network.decode(states, mask, ids).logits
+        assert torch.allclose(whole.exp().sum(-1), torch.ones(2, 3), atol=1e-3)  # log probabilities
         cache, parts = None, []
         for token in ids.split(1, dim=1):
             out = network.decode(states, mask, token, cache, keep=True)
@@ -219,9 +208,6 @@ def test_a_damaged_checkpoint_is_named(
 def test_a_bad_config_names_the_value(values: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=str(next(iter(values.values())))):
         SmallConfig(**values)
-
-
-# ---------------------------------------------------------------- writing
 
 
 class ScriptedNetwork:

@@ -66,29 +66,6 @@ def test_states_and_scores_equal_those_of_padded_rows(
     assert float(difference.max()) <= 1e-5
 
 
-@pytest.mark.parametrize("prompted", [True, False])
-def test_gradients_equal_those_of_padded_rows(network: SpanNetwork, prompted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training on a CPU computes no padding either."""
-    inputs = batch([[n for n in rows if n] for rows in LENGTHS if all(rows)], prompted)
-
-    def gradients() -> dict[str, torch.Tensor]:
-        network.zero_grad()
-        spans, nothing = network(inputs)
-        (spans[torch.isfinite(spans)].logsumexp(0) + nothing.square().sum()).backward()
-        return {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
-
-    network.train()
-    try:
-        assert network._packs()
-        packed = gradients()
-        monkeypatch.setattr(SpanNetwork, "_packs", lambda self: False)
-        padded = gradients()
-    finally:
-        network.eval()
-    assert any("encoder.layer.0" in name for name in packed)
-    torch.testing.assert_close(packed, padded, atol=1e-5, rtol=0)
-
-
 def test_padding_in_front_is_computed_all_at_once(make_tiny: Any) -> None:
     encoder = use_interleaving(make_tiny("bert"))
     ids = torch.randint(4, 40, (3, 6), generator=torch.Generator().manual_seed(0))

@@ -98,24 +98,16 @@ def test_runs_are_kept_and_not_made_again_and_a_failed_question_is_said(tmp_path
     assert system.asked == ["one", "nowhere", "two", "nowhere"]
 
 
-def test_a_kept_run_of_another_question_with_the_same_id_is_not_taken(tmp_path: Path) -> None:
-    """Ids count the questions that were drawn: another file or another --limit gives the same ids to others."""
-    file = tmp_path / "runs.jsonl"
-    record_runs(Table(), [CalibrationQuestion("0", t.Question("one"), GOLD)], file)
-    (run,) = record_runs(Table(), [CalibrationQuestion("0", t.Question("two"), GOLD)], file)
-    assert run.question == "two"
-    assert read(file) == [run]
-
-
-def test_a_kept_run_has_todays_references_and_is_made_again_over_other_passages_or_by_another_system(tmp_path: Path) -> None:
-    """More judgments, a corrected passage or an edited corpus leave the words of a question as they were."""
+def test_a_kept_run_has_todays_references_and_is_made_again_for_another_question_passage_or_system(tmp_path: Path) -> None:
+    """Another file or another --limit gives the same ids to others; an edited corpus leaves the words of a question as they were."""
     system, other, file = Table(), Table(), tmp_path / "runs.jsonl"
     other.info = t.SystemInfo("table", corpus="facts", corpus_digest="edited")
-    for asked, passages, gold in ((system, "a", GOLD), (system, "a", GOLD * 2), (system, "b", GOLD), (other, "b", GOLD)):
-        question = t.Question("one", passages=(t.Passage("0", "", passages),))
+    runs = ((system, "ab"), (system, "ab"), (system, "aB"), (other, "aB"), (other, "AB"))
+    for (asked, (text, passage)), gold in zip(runs, (GOLD, GOLD * 2, GOLD, GOLD, GOLD)):
+        question = t.Question(text, passages=(t.Passage("0", "", passage),))
         (run,) = record_runs(asked, [CalibrationQuestion("0", question, gold)], file)
-        assert run.references == gold
-    assert (len(system.asked), len(other.asked)) == (2, 1)
+        assert (run.question, run.references) == (text, gold)
+    assert (len(system.asked), len(other.asked), read(file)) == (2, 2, [run])
 
 
 def test_of_a_system_that_reads_once_all_candidates_are_one_turn(tmp_path: Path) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from tiny_models import word_tokenizer
 
 from core.errors import CheckpointError, InputError
@@ -19,8 +17,6 @@ from core.models.seq2seq.rewriter import Seq2SeqRewriter, load_rewriter, truecas
 from core.training.data.chunks import batches
 from core.training.data.examples import MultiExample
 from core.training.disambiguation import DisambiguationTask, rewriting_edit_f1, rewriting_item
-from core.training.options import TrainConfig
-from core.training.trainer import fit
 from core.types import Passage
 
 PASSAGES = (("north", "the ball of the town is red"), ("south", "the boat is blue"), ("east", "a car"))
@@ -96,30 +92,8 @@ def test_candidates_are_distinct_questions(parts: tuple[Any, Any]) -> None:
     assert rewriter.rewrite_many(jobs[:1]) == [first]
 
 
-@pytest.mark.parametrize(
-    ("text", "sources", "want"),
-    [
-        ("when did the u.s. win?", ["Then the U.S. won."], "When did the U.S. win?"),
-        ("", ["A"], ""),
-        ("o'neill?", ["O'Neill wrote"], "O'Neill?"),
-    ],
-)
-def test_case_comes_from_the_sources(text: str, sources: list[str], want: str) -> None:
-    assert truecase(text, sources) == want
-
-
-def test_a_short_training_learns_and_is_loaded_as_a_rewriter(parts: tuple[Any, Any], tmp_path: Path) -> None:
-    network, tokenizer = parts
-    config = TrainConfig(steps=25, lr=5e-3, head_lr=5e-3, warmup=2, evaluate_every=100, precision="fp32", device="cpu")
-    task = task_of(parts, EXAMPLE)
-    batch = next(batches(task, 0, 0))[1]
-    before = float(task.loss(network, batch, torch.device("cpu")).detach())
-    row = fit(network, task, config, tmp_path, partial(save_fid, tokenizer=tokenizer), lambda _: None)
-    assert float(task.loss(network, batch, torch.device("cpu")).detach()) < 0.5 * before
-    assert 0.0 <= row["figure"] <= 1.0
-    rewriter, digest = load_rewriter(str(tmp_path / "last"), "cpu")
-    assert len(digest) == 16
-    assert rewriter.rewrite_many([("which colour is it ?", "red", ["blue"], [])])[0]
+def test_case_comes_from_the_sources() -> None:
+    assert [truecase(text, ["O'Neill wrote"]) for text in ("", "o'neill?")] == ["", "O'Neill?"]
 
 
 def test_weights_that_write_answers_are_refused(make_tiny: Any, tmp_path: Path) -> None:

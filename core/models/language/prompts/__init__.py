@@ -116,9 +116,8 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
     """Text of a corpus, a person or a model made safe to insert between the tags of a prompt; at most `limit` characters.
 
-    Angle brackets become ‹ ›, so that no tag and no control token of a chat template (`<|im_end|>`, `</s>`) can be written; control
-    tokens in square brackets get a space; invisible characters (controls, bidirectional marks, tags of plane 14) are removed, except the
-    joiners that some scripts need.
+    Angle brackets become ‹ ›, so that no tag and no control token of a chat template (`<|im_end|>`, `</s>`) can be written; control tokens in square
+    brackets get a space; invisible characters (controls, bidirectional marks, tags of plane 14) are removed, except the joiners that some scripts need.
     """
     visible = "".join(c for c in text[: 2 * limit] if c in _CONTROLS or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co"))
     return _BRACKETS.sub("[ ", visible.translate(_ANGLES))[:limit].strip()
