@@ -150,7 +150,19 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
                 check(need, settings)
         except AmbiscopeError as error:
             reason = str(error)
-        remarks = entry.mechanism_only if bundled else "", "" if has_language_model else entry.missing
-        about = entry.expect, entry.title, entry.speed, *remarks
-        out.append(SystemStatus(name, entry.summary, entry.needs, entry.source, not reason, reason, *about))
+        out.append(
+            SystemStatus(
+                name,
+                entry.summary,
+                entry.needs,
+                entry.source,
+                not reason,
+                reason,
+                entry.expect,
+                entry.title,
+                entry.speed,
+                entry.mechanism_only if bundled else "",
+                "" if has_language_model else entry.missing,
+            )
+        )
     return out

@@ -51,7 +51,11 @@ class Rows:
 
 
 def passage_rows(
-    tokenizer: Any, question: str, passages: Sequence[tuple[str, str]], max_tokens: int, max_question_tokens: int = 48
+    tokenizer: Any,
+    question: str,
+    passages: Sequence[tuple[str, str]],
+    max_tokens: int,
+    max_question_tokens: int = 48,
 ) -> Rows:
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
 
@@ -65,9 +69,16 @@ def passage_rows(
     seconds = [(f"{title}{JOIN}{text}" if title else text)[: MAX_PASSAGE_TOKENS * TOKEN_CHARS] for title, text in passages]
     shifts = [len(title) + len(JOIN) if title else 0 for title, _ in passages]
     overlap = min(MAX_OVERLAP, max_tokens // 4)
-    returned = dict.fromkeys(("return_overflowing_tokens", "return_offsets_mapping", "return_token_type_ids"), True)
-    lengths: dict[str, Any] = {"truncation": "only_second", "max_length": max_tokens, "stride": overlap}
-    encoded = tokenizer([question] * len(seconds), seconds, **lengths, **returned)
+    encoded = tokenizer(
+        [question] * len(seconds),
+        seconds,
+        truncation="only_second",
+        max_length=max_tokens,
+        stride=overlap,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        return_token_type_ids=True,
+    )
     tokens_read = [0] * len(seconds)
     for i, sample in enumerate(encoded["overflow_to_sample_mapping"]):
         if tokens_read[sample] >= MAX_PASSAGE_TOKENS:

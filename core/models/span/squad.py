@@ -33,9 +33,17 @@ class SquadReader:
     def read(self, question: str, text: str) -> str:
         if not text.strip():
             return ""
-        returned = {"return_overflowing_tokens": True, "return_offsets_mapping": True, "return_tensors": "pt"}
-        lengths: dict[str, Any] = {"truncation": "only_second", "max_length": MAX_TOKENS, "stride": STRIDE, "padding": True}
-        encoded = self.tokenizer(question, text, **lengths, **returned)
+        encoded = self.tokenizer(
+            question,
+            text,
+            truncation="only_second",
+            max_length=MAX_TOKENS,
+            stride=STRIDE,
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+            padding=True,
+            return_tensors="pt",
+        )
         inputs = {k: v.to(self.device) for k, v in encoded.items() if k in self.tokenizer.model_input_names}
         with torch.inference_mode():
             out = self.network(**inputs)

@@ -52,16 +52,35 @@ _NUMERALS = {w: i for words in (_UNITS, _ORDINALS) for i, w in enumerate(words.s
 _ROMAN = re.compile(r"(?=[IVX])(X{0,3})(IX|IV|V?I{0,3})")
 _ROMAN_VALUE = {"I": 1, "V": 5, "X": 10}
 # adjectives that share too few letters with their country
-_COUNTRY_AND_ADJECTIVES = (
-    "france french frenchman, spain spanish, england english englishman, ireland irish irishman, wales welsh welshman, scotland scottish scots "
-    "scot, netherlands dutch holland, switzerland swiss, greece greek, denmark danish danes dane, poland polish poles pole, turkey turkish turks "
-    "turk, sweden swedish swedes swede, finland finnish finns finn, iceland icelandic, thailand thai, britain british uk, venice venetian, "
-    "madagascar malagasy, portugal portuguese, norway norwegian, germany german germans, america us usa american americans, soviet ussr soviets"
-)
 _ADJECTIVES = {
     adjective: country
-    for country, *adjectives in map(str.split, _COUNTRY_AND_ADJECTIVES.split(","))
-    for adjective in adjectives
+    for country, adjectives in {
+        "france": "french frenchman",
+        "spain": "spanish",
+        "england": "english englishman",
+        "ireland": "irish irishman",
+        "wales": "welsh welshman",
+        "scotland": "scottish scots scot",
+        "netherlands": "dutch holland",
+        "switzerland": "swiss",
+        "greece": "greek",
+        "denmark": "danish danes dane",
+        "poland": "polish poles pole",
+        "turkey": "turkish turks turk",
+        "sweden": "swedish swedes swede",
+        "finland": "finnish finns finn",
+        "iceland": "icelandic",
+        "thailand": "thai",
+        "britain": "british uk",
+        "venice": "venetian",
+        "madagascar": "malagasy",
+        "portugal": "portuguese",
+        "norway": "norwegian",
+        "germany": "german germans",
+        "america": "us usa american americans",
+        "soviet": "ussr soviets",
+    }.items()
+    for adjective in adjectives.split()
 }
 _ENDING = re.compile(r"(?:ians?|ans?|ese|ish|ic|ia|s|y|n|a|e|o)$")
 # "before 1992": the year need not be in the document
