@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -46,10 +45,18 @@ def _below(item: Any) -> list[Any]:
     if (bound := getattr(item, "__self__", None)) is not None and callable(item):
         return [bound]
     if (cells := getattr(item, "__closure__", None)) is not None:
-        return gc.get_referents(*cells)  # an empty one has none
+        return [c.cell_contents for c in cells if _filled(c)]
     kind = type(item)
     if not kind.__module__.startswith(("core", "tests", "test_", "__main__")):
         return []
     slots = [name for k in kind.__mro__ for name in getattr(k, "__slots__", ())]
     attributes = {**getattr(item, "__dict__", {}), **{name: getattr(item, name, None) for name in slots}}
     return [value for name, value in attributes.items() if name.strip("_") not in _CORPUS]
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True

@@ -66,7 +66,7 @@ class Jpr(ReadingSystem):
         return candidates_of(run.memo, "dpr")
 
     def summary(self, run: SystemRun, candidates: Sequence[t.Candidate]) -> str:
-        return f"one pass over {len(run.passages)} picked passages; every answer above {self.stopping.threshold:g}"
+        return f"one pass over {len(run.passages)} picked passages; {self.stopping.description()}"
 
 
 def build(name: str, parts: SystemParts, options: Options, config: JprOptions) -> Jpr:

@@ -179,5 +179,10 @@ def load_reader_generator(settings: Settings) -> ReaderGenerator:
     """Raises CheckpointError if the bundled weights are missing or damaged."""
     reader, digest = load_reader(settings.reader, settings.device)
     answerer, answerer_digest = load_answerer(settings.answerer, settings.device)
-    about = {"reader": settings.reader, "reader_digest": digest}
-    return ReaderGenerator(reader, answerer, about | {"answerer": settings.answerer, "answerer_digest": answerer_digest})
+    about = {
+        "reader": settings.reader,
+        "reader_digest": digest,
+        "answerer": settings.answerer,
+        "answerer_digest": answerer_digest,
+    }
+    return ReaderGenerator(reader, answerer, about)

@@ -53,7 +53,7 @@ class ReadingSystem(System):
         return ()
 
     def summary(self, run: SystemRun, candidates: Sequence[t.Candidate]) -> str:
-        return f"one pass; every answer above {self.stopping.threshold:g}"
+        return f"one pass; {self.stopping.description()}"
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
         yield t.StepStarted(1, (), "")

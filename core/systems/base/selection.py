@@ -98,6 +98,10 @@ class Selection:
             return [*pinned, *selected], tuple(candidates)
         return [*pinned, *self.calibration.candidates(selected)], self.calibration.candidates(candidates)
 
+    def description(self) -> str:
+        """Which answers are selected, for `Finished.why`."""
+        return f"every answer above {self.threshold:g}"
+
 
 def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: float, max_answers: int) -> list[t.Candidate]:
     """Pinned answers, then the candidates whose probability reaches the threshold: none that is banned, none that is part of another."""
