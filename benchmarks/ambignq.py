@@ -1,12 +1,13 @@
 """Every system that needs no language model, end to end over Wikipedia: the table that opens the README.
 
-    python -m benchmarks.ambignq --data DATA [--questions webquestions] [--limit N] [--systems NAME ...] [--no-clarify] [--work FOLDER]
+    python -m benchmarks.ambignq --data DATA [--questions webquestions] [--limit N] [--systems NAME ...] [--no-clarify] [--work FOLDER] [--pack]
 
 DATA holds `passages/wiki.tsv.gz` (66,725 rows, the corpus), `ambignq/dev_light.json` (1,001 questions) and `open/webquestions.jsonl` (the first 300 are
 asked); a file of another size is refused.  Weights may be reported on these questions only if `benchmarks.overlap` finds nothing against them: the page
 says so where it does.  A question is *answerable* if every answer of at least one annotation occurs in a passage of the corpus; figures are given over
 all questions and over these.  Each run is a process of its own; one that was interrupted continues, and one that has its report is not repeated: name
-another --work after a change.  --no-clarify leaves out disambiguated questions, and with them BLEU-4 and EDIT-F1.  Prints Markdown: the official scores
+another --work after a change.  --pack stores the figures in data/shipped, for the documents (benchmarks.tables): scores and the F1 of each question by
+its id, and no text, since AmbigNQ has a licence of its own.  --no-clarify leaves out disambiguated questions, and with them BLEU-4 and EDIT-F1.  Prints Markdown: the official scores
 with 95% intervals, the paired difference in F1 from `dpr-threshold`, and the published F1 beside them.  A failed question has F1 0.
 """
 
@@ -22,7 +23,7 @@ from typing import Any
 
 from benchmarks.evaluating import evaluate, markdown_table, mean_points, points
 from benchmarks.overlap import training_faults
-from benchmarks.shipped_runs import bundled
+from benchmarks.shipped_runs import MAX_BYTES, bundled, write
 from core import disk, json_io
 from core.datasets import load
 from core.errors import AmbiscopeError, InputError
@@ -30,10 +31,13 @@ from core.evaluation.published import published
 from core.metrics.significance.bootstrap import compare
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import ROOT, Settings
-from core.systems import SYSTEMS, remark
+from core.systems import SYSTEMS, mechanism_only, remark
 from core.text import normalize_answer
 from core.types import ReferenceQuestion
+from storage.shipped import traces
+from storage.shipped.runs import ARCHIVE
 
+PACKED = ARCHIVE.with_name("ambignq.jsonl.xz")
 CORPUS, PASSAGES = "wikipedia-66k", 66_716  # of 66,725 rows: 17 have a NUL character and are refused, 8 are long and become two
 BASELINE = "dpr-threshold"
 
@@ -117,7 +121,7 @@ def table(reports: dict[str, Report], answerable_ids: set[str], data: str) -> st
     )
     base, published_figures, rows = reports.get(BASELINE), published_f1(data), []
     means = {name: report["scores"]["F1 answer"]["all"] or 0.0 for name, report in reports.items()}
-    for name in sorted(reports, key=lambda n: (bool(SYSTEMS[n].mechanism_only), -means[n])):
+    for name in sorted(reports, key=lambda n: (bool(mechanism_only(n)), -means[n])):
         report = reports[name]
         note = ", ".join(n for n in (remark(name), report["failed"] and f"{report['failed']} failed") if n)
         groups = f1(report), f1(report, multi=True), f1(report, answerable_ids)
@@ -135,6 +139,22 @@ def table(reports: dict[str, Report], answerable_ids: set[str], data: str) -> st
             ]
         )
     return markdown_table(heads, rows)
+
+
+def slim(report: Report, answerable_ids: Sequence[str]) -> Report:
+    """What the documents show of a report, without any text of a question or an answer."""
+    rows = [
+        {"id": r["id"], "ambiguous": r["ambiguous"], "metrics": {"F1 answer": (r.get("metrics") or {}).get("F1 answer")}}
+        for r in report["rows"]
+    ]
+    parts = {name: report[name] for name in ("scores", "intervals", "timings", "failed", "provenance")}
+    return {**parts, "rows": rows, "answerable": list(answerable_ids)}
+
+
+def packed(file: Path | None = None) -> list[Report]:
+    """The stored reports, without texts; none where none were stored.  Raises FormatError, StorageError."""
+    path = file or PACKED
+    return list(traces.read(path)) if path.exists() else []
 
 
 def notes(reports: dict[str, Report], file: str, data: Path, differ: str) -> Iterator[str]:
@@ -196,6 +216,9 @@ def run(args: argparse.Namespace) -> int:
     print(f"{len(questions)} questions of {question_set.file}, {len(answerable_ids)} answerable\n")
     print(f"{table(reports, answerable_ids, question_set.published)}\n")
     print("\n\n".join(notes(reports, question_set.file, args.data, question_set.difference)))
+    if args.pack and args.questions == "ambignq":
+        size = write((slim(report, sorted(answerable_ids)) for report in reports.values()), PACKED, MAX_BYTES)
+        print(f"{len(reports)} reports, {size:,} bytes: {PACKED}", file=sys.stderr)
     if broken := [system for system in args.systems if system not in reports]:
         print(f"not evaluated: {', '.join(broken)}; the same command continues with these", file=sys.stderr)
     return 1 if broken else 0
@@ -210,6 +233,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--systems", nargs="+", metavar="NAME", default=bundled())
     parser.add_argument("--no-clarify", dest="clarify", action="store_false")
     parser.add_argument("--work", type=Path, default=ROOT / "var" / "runs" / "ambignq")
+    parser.add_argument("--pack", action="store_true", help=f"store the figures in {PACKED.relative_to(ROOT)}")
     args = parser.parse_args(argv)
     try:
         return run(args)

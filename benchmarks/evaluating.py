@@ -1,4 +1,4 @@
-"""Evaluations as benchmarks run them: `core evaluate` in a process of its own, so that its peak memory is its own."""
+"""Evaluations as benchmarks run them: `core evaluate` in a separate process, so that its peak memory is its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.settings import ROOT, child_environment
 def evaluate(
     system: str, questions: Path, out: Path, corpus: str = "starter", words: Sequence[str] = (), limit: int = 0, **settings: str
 ) -> dict[str, Any] | None:
-    """The report of a system over a question file; None where the evaluation fails.
+    """The report of a system over a question file; None if the evaluation fails.
 
     A run that was broken off is continued in its folder `out`; one that has its report is not repeated.
     words: further arguments of `core evaluate`.  limit: the first so many questions (0: all).  settings: of the process.

@@ -36,7 +36,7 @@ import Stemmer
 from core import disk, json_io
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.settings import ROOT
-from core.text import find_spans, normalize_answer
+from core.text import answer_key, find_spans
 
 FOLDER = ROOT / "data" / "manuals"
 DOCUMENTS = (".md", ".mdx", ".rst", ".txt")
@@ -59,11 +59,11 @@ class Source:
     dev: bool = False  # held out entirely
 
     def git(self, mirrors: Path, *words: str) -> bytes:
-        """What git prints.  Raises CalledProcessError."""
+        """The output of git.  Raises CalledProcessError."""
         return subprocess.run(["git", "-C", str(self.place(mirrors)), *words], check=True, capture_output=True).stdout
 
     def place(self, mirrors: Path) -> Path:
-        """The repository, cloned if it is missing.  Raises InputError where that fails."""
+        """The repository, cloned if it is missing.  Raises InputError if that fails."""
         folder = mirrors / self.repository.replace("/", "+")
         if (folder / "repo").exists():
             return folder / "repo"
@@ -190,7 +190,7 @@ def compile_draft(source: Source, mirrors: Path, draft: Path) -> tuple[list[dict
             compiled = {"question": row["question"].strip(), "answers": answers}
             if not answers:
                 compiled["near"] = _located(documents, row["near"], draft, line)
-            if len({normalize_answer(a["names"][0]) for a in answers}) < len(answers):
+            if len({answer_key(a["names"][0]) for a in answers}) < len(answers):
                 raise FormatError("two answers are the same", file=draft, line=line, field="answers")
             out.append(compiled)
         except (KeyError, FormatError) as error:
@@ -199,7 +199,7 @@ def compile_draft(source: Source, mirrors: Path, draft: Path) -> tuple[list[dict
 
 
 def check(source: Source, mirrors: Path, path: Path) -> list[str]:
-    """What is wrong with the rows of a project: offsets that are not one of the names, answers that are in no passage."""
+    """The faults in the rows of a project: offsets that don't match a name, answers that are in no passage."""
     documents, problems = Documents(source, mirrors), []
     for line, row in json_io.read_lines(path):
         for answer in row["answers"]:
@@ -223,7 +223,7 @@ def _piece(documents: Documents, place: dict[str, Any]) -> Piece | None:
 
 
 def most_similar(queries: Sequence[str], texts: Sequence[str], k: int) -> list[list[int]]:
-    """For each query, the indices of the k texts that share most words with it (BM25), best first."""
+    """The indices of the k texts that share most words with each query (BM25), best first."""
 
     def tokens(strings: Sequence[str]) -> Any:
         return bm25s.tokenize(list(strings), stopwords="en", stemmer=Stemmer.Stemmer("english"), show_progress=False)

@@ -21,21 +21,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.manuals import most_similar
+from benchmarks.train_all import EXCLUDED
+from core.datasets.excluded import questions_of
 from core.disk import plain_or_gz
 from core.models.encoders.sentence_encoder import load_encoder
 from core.settings import ROOT, Settings
 from core.text import content_words, normalize_answer, word_tokens
-from core.training.data.excluded import questions_of
 
 SAME_WORDS, SAME_MEANING = 0.8, 0.90
 TESTS = (  # below DATA, or below data/
-    "ambignq/dev_light.json",
-    "reading/dev.jsonl.gz",
-    "multi/dev.jsonl.gz",
-    "multi/condambigqa_dev.jsonl.gz",
-    "conflict/wikicontradict_dev.jsonl.gz",
-    "open/nq_open_dev.jsonl",
-    "open/webquestions.jsonl",
+    *EXCLUDED,
     "starter/questions.json",
     "starter_test/questions.json",
     "documentation/questions.jsonl",
@@ -59,7 +54,7 @@ def find(name: str, folders: Sequence[Path]) -> Path | None:
 
 
 def training_faults(checkpoint: Path, folders: Sequence[Path]) -> Iterator[str]:
-    """What is wrong with a checkpoint: test questions that it was trained on, and training files that are unknown."""
+    """The faults of a checkpoint: test questions that it was trained on, and unknown training files."""
     arguments = json.loads((checkpoint / "config.json").read_text(encoding="utf-8")).get("about", {}).get("arguments", {})
     if not arguments:
         yield f"{checkpoint.name}: does not say what it was trained on"

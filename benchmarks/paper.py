@@ -40,7 +40,7 @@ from core.metrics.significance.bootstrap import Comparison
 from core.metrics.significance.compare import compare_values, corrected
 from core.settings import ROOT
 from core.training.data.examples import MultiExample
-from core.training.data.held_out_passages import PRACTICE_FOLDERS, SHARE
+from core.training.data.held_out_passages import HELD_OUT_SHARE, PRACTICE_FOLDERS
 from core.training.data.mixtures import annotated_examples, load_multi, load_reading
 
 TABLES = {
@@ -96,7 +96,7 @@ class Plan:
 
 
 def plan(args: argparse.Namespace, seed: int) -> Plan:
-    """What one seed trains and judges; a training comes after those whose weights it reads."""
+    """The trainings and evaluations of one seed.  A training comes after those whose weights it reads."""
     out, seed_plan = args.out / f"seed-{seed}", Plan()
     common = ["--evaluate-every", "1000000", "--precision", args.precision, "--batch-tokens", str(args.batch_tokens)]
     length = ["--steps", str(args.steps), "--seed", str(seed), *common]
@@ -168,7 +168,7 @@ def needed_trainings(seed_plan: Plan, tables: Sequence[str]) -> list[Training]:
 
 
 def cost(args: argparse.Namespace) -> str:
-    """How much computing all trainings take, as text."""
+    """The amount of computing for all trainings, as text."""
     small = args.init.startswith("small")
     trainings = {t.out: t for seed in args.seeds for t in needed_trainings(plan(args, seed), args.tables)}.values()
     amount = sum(
@@ -179,7 +179,7 @@ def cost(args: argparse.Namespace) -> str:
 
 
 def portion(rows: Sequence[Any], percent: float, seed: int) -> list[Any]:
-    """At least one of the rows; a smaller portion is a part of every larger one."""
+    """A portion of the rows, at least one.  A smaller portion is part of every larger one."""
     order = list(range(len(rows)))
     random.Random(seed).shuffle(order)
     return [rows[i] for i in sorted(order[: max(1, round(len(rows) * percent / 100))])]
@@ -195,7 +195,7 @@ def as_row(e: MultiExample) -> dict[str, Any]:
 @cache
 def several_answers(data: Path, annotated: tuple[Path, ...]) -> tuple[list[MultiExample], list[Any]]:
     """(questions with their passages, questions of AmbigNQ) that there are to tune on."""
-    examples = [e for folder in annotated for e in annotated_examples(folder, held_out=SHARE)[0]]
+    examples = [e for folder in annotated for e in annotated_examples(folder, held_out=HELD_OUT_SHARE)[0]]
     examples += load_multi([data / "multi" / "train.jsonl.gz"])
     rows = json.loads((data / "ambignq" / "train_light.json").read_text(encoding="utf-8"))
     return examples, [r for r in rows if any(a["type"] == "multipleQAs" for a in r["annotations"])]
@@ -245,7 +245,7 @@ def folder_of(args: argparse.Namespace, judged: Judged) -> Path:
 
 
 def report_of(args: argparse.Namespace, judged: Judged) -> dict[str, Any]:
-    """Of a judged row.  Raises RuntimeError where the evaluation fails."""
+    """The report of a judged row.  Raises RuntimeError if the evaluation fails."""
     words = ["--no-clarify", *(word for tag in judged.tags for word in ("--tag", tag))]
     if "answerer" in judged.weights:
         words += ["--set", "eoi_bias=0"]
@@ -281,7 +281,8 @@ def submitted(args: argparse.Namespace, pool: Executor) -> dict[str, dict[str, l
 
 
 def after(dependencies: Sequence[Future[Any]], call: Callable[..., T], *arguments: Any) -> T:
-    """What `call` returns, once its dependencies are done: they were submitted earlier, so that one of them is always running.  Raises what they raise."""
+    """The result of `call` once its dependencies are done.  They were submitted earlier, so one of them is always running.
+    Raises what they raise."""
     for dependency in dependencies:
         dependency.result()
     return call(*arguments)
@@ -319,7 +320,7 @@ def values(reports: Sequence[dict[str, Any]], multi: bool) -> list[float]:
 
 
 def difference(comparison: Comparison) -> str:
-    """In points, with its interval: `+1.2 [-0.9, +3.3]`."""
+    """A difference in points with its interval: `+1.2 [-0.9, +3.3]`."""
     interval_text = (
         f" [{100 * comparison.interval[0]:+.1f}, {100 * comparison.interval[1]:+.1f}]" if comparison.interval else ""
     )

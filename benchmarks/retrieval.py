@@ -86,13 +86,13 @@ def rerankers(args: argparse.Namespace, settings: Settings) -> str:
     from core.models.ranking.passage_network import load_joint
     from core.models.ranking.passage_scorers import TrainedScorer
     from core.models.span.reader import load_reader
-    from core.training.passages import HELD_OUT, K, Pool, mrecall, picks, pools
+    from core.training.passages import HELD_OUT, K, PassagePool, mrecall, picks, pools
 
     reader, digest = load_reader(settings.reader, settings.device)
     _, dev_pools = pools(settings, args.annotated, reader, digest, args.pool, 1, args.limit or HELD_OUT, args.seed)
     dev_pools += pools(settings, args.whole, reader, digest, args.pool, 1, 0, args.seed, hold_out_all=True)[1]
 
-    def by_worth(p: Pool) -> list[int]:
+    def by_worth(p: PassagePool) -> list[int]:
         worth = p.reader.log_worth(())
         return sorted(range(len(worth)), key=lambda j: -worth[j])
 

@@ -7,6 +7,10 @@ Each run is a process of its own (`python -m core evaluate --traces`), so that i
 references as judge.  An interrupted run continues; one that has its report is not repeated: name another --work, or delete the folder,
 after a change.  Where a change touches few systems, --again NAME ... runs only these and keeps the others' runs.  Systems that need a language model
 are left out.  The file has at most 3 MB; a test fails where the weights have changed since.
+
+Beside it, systems.json has what these runs say of each system over the first question file: its speed, and why it is not ranked.  With the bundled
+weights a system is a *mechanism only* if it gives several answers to fewer than a tenth of the ambiguous questions, or less than half of the F1 there of
+one tuned pass, or what its base gives (`SystemEntry.base`): other answers in fewer than a tenth of them, or an F1 less than two points away.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evaluating import evaluate
-from core.disk import write_bytes
+from core.disk import write_bytes, write_json
 from core.engine import statuses
 from core.errors import StorageError
 from core.evaluation.folder import ABOUT, read_report, read_traces
@@ -31,11 +35,15 @@ from core.json_io import read as read_json
 from core.models.loading.finding import BUNDLED
 from core.retrieval.library import STARTER, CorpusLibrary
 from core.settings import ROOT, Settings
+from core.systems import MEASURED, entry_of
+from core.text import answer_key
 from storage.shipped import runs
 from storage.shipped.runs import ArchiveInfo
 from storage.shipped.traces import Body, passages, passages_as
 
 MAX_BYTES = 3_000_000
+BASELINE = "dpr-threshold"  # one tuned pass
+MIN_CHANGED, MIN_SHARE, MIN_POINTS = 0.1, 0.5, 2.0  # of the ambiguous questions; of the baseline's F1; of F1 from the base's
 _LZMA = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 64 * 1024 * 1024}]
 
 
@@ -45,7 +53,7 @@ def bundled() -> list[str]:
 
 
 def corpus_of(questions: Path, library: CorpusLibrary) -> str:
-    """The corpus of the passages beside a question file, built if need be.  Raises InputError where one of this name has other passages."""
+    """The corpus of the passages beside a question file, built if need be.  Raises InputError if one of this name has other passages."""
     name = questions.resolve().parent.name
     if name != STARTER:  # which is built when it is opened
         library.create(name, [questions.parent / "passages.tsv"])
@@ -75,18 +83,19 @@ def pack(runs: Sequence[Path], about: ArchiveInfo, out: Path, root: Path = ROOT,
     Their questions are below `root`, beside a passages.tsv.  Raises StorageError for more than MAX_BYTES, and as `read_report` and
     `read_traces`.
     """
-    lines: list[Body] = [asdict(about), *unchanged]
+    packed = list(unchanged)
     for folder in runs:
         folder_of_questions = Path(str(read_json(folder / ABOUT)["questions"])).resolve().parent.relative_to(root.resolve())
         known_passages, report = passages(root / folder_of_questions), read_report(folder)
         report["provenance"]["questions"] = folder_of_questions.name  # each file is called questions.json
         traces = [[name, slim(trace, known_passages)] for name, trace in dict(read_traces(folder)).items()]
-        lines.append({"folder": folder_of_questions.as_posix(), "report": report, "traces": traces})
-    return write(lines, out, MAX_BYTES)
+        packed.append({"folder": folder_of_questions.as_posix(), "report": report, "traces": traces})
+    lines = ({name: run[name] for name in part} for run in packed for part in (("folder", "report"), ("traces",)))
+    return write([asdict(about), *lines], out, MAX_BYTES)
 
 
 def slim(trace: Body, known_passages: Mapping[str, Body]) -> Body:
-    """Of core.trace.to_json of a prediction; `known_passages`: those that need not be in it."""
+    """Shortens core.trace.to_json of a prediction.  `known_passages` needn't be in it."""
     fields = {name: trace[name] for name in ("question", "system", "events")}
     slimmed: Body = passages_as(fields, lambda p: p["id"] if isinstance(p, dict) and known_passages.get(p["id"]) == p else p)
     return slimmed
@@ -114,6 +123,50 @@ def write(rows: Iterable[Body], out: Path, max_bytes: int) -> int:
 
 def system_of(run: Body) -> str:
     return str(run["report"]["provenance"]["system"]["name"])
+
+
+def _answers(report: Body) -> dict[str, frozenset[str]]:
+    """Of each ambiguous question, by its id."""
+    return {row["id"]: frozenset(answer_key(a["text"]) for a in row["answers"]) for row in report["rows"] if row["ambiguous"]}
+
+
+def mechanism_only(report: Body, baseline: Body, base: Body | None = None) -> str:
+    """Why the system of a report is not ranked; empty for one that is.  `baseline`: of one tuned pass; `base`: of the system that it starts from.
+    All of them over the same questions."""
+    answers, name = _answers(report), "{0[provenance][system][name]}".format
+    f1, baseline_f1 = (100 * r["scores"]["F1 answer"]["multi"] for r in (report, baseline))
+    several = sum(len(texts) > 1 for texts in answers.values())
+    if several < MIN_CHANGED * len(answers):
+        return f"several answers to {several} of {len(answers)} ambiguous questions"
+    if f1 < MIN_SHARE * baseline_f1:
+        return f"F1 {f1:.1f} on ambiguous questions, less than half of {name(baseline)}'s {baseline_f1:.1f}"
+    if base is None:
+        return ""
+    base_answers, base_f1 = _answers(base), 100 * base["scores"]["F1 answer"]["multi"]
+    changed = sum(texts != base_answers[i] for i, texts in answers.items())
+    if changed < MIN_CHANGED * len(answers):
+        return f"other answers than {name(base)} to {changed} of {len(answers)} ambiguous questions"
+    if abs(f1 - base_f1) < MIN_POINTS:
+        return f"F1 {f1:.1f} on ambiguous questions, where {name(base)} has {base_f1:.1f}"
+    return ""
+
+
+def measured(packed_runs: Iterable[Body]) -> dict[str, Body]:
+    """System -> its median seconds a question and, if it is not ranked, `mechanism_only`; by the runs over the first of the question files."""
+    reports: dict[str, Body] = {}
+    for run in packed_runs:
+        report = run["report"]
+        if not reports or report["provenance"]["questions"] == next(iter(reports.values()))["provenance"]["questions"]:
+            reports[system_of(run)] = report
+    rows = {}
+    for name, report in reports.items():
+        base = entry_of(name).base
+        if BASELINE not in reports or (base and base not in reports):
+            raise StorageError(f"{name} is compared with {BASELINE}{f' and {base}' * bool(base)}: evaluate these too")
+        reason = mechanism_only(report, reports[BASELINE], reports[base] if base else None)
+        seconds = report["timings"]["seconds_median"]
+        rows[name] = {"seconds": round(seconds, 2), **({"mechanism_only": reason} if reason else {})}
+    return rows
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,6 +200,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     systems = list(dict.fromkeys([*map(system_of, unchanged), *systems]))
     about = ArchiveInfo(commit, weights(), systems, args.limit, len(unchanged) + len(folders))
     size = pack(folders, about, args.out, unchanged=unchanged)
+    write_json(args.out.with_name(MEASURED.name), measured(runs.packed(args.out, traced=False)))
     print(f"{about.runs} runs, {size:,} bytes: {args.out}")
     return 0
 

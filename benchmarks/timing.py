@@ -1,4 +1,4 @@
-"""What the benchmarks of speed share: repeated timing of calls in turn, peak memory, and the figures as JSON."""
+"""Shared by the benchmarks of speed: repeated timing of alternating calls, peak memory, and the figures as JSON."""
 
 from __future__ import annotations
 

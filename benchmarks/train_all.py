@@ -1,10 +1,12 @@
 """Every bundled weight, from data to model card, by one command.
 
+    python -m benchmarks.manuals cut --mirrors FOLDER --out var/manuals
     python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
 
-The order of the stages is that in which they read each other's weights: the two networks that read and answer (over MiniLM, over MPNet),
-passage reranker, calibration, retriever, ambiguity, the encoder-decoders.  Each is a `python -m core train ...` with the data that the model cards in
-checkpoints/ name.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
+The order of the stages is that in which they read each other's weights: the two networks that read and answer (over MiniLM, over MPNet), the writer,
+passage reranker, calibration, retriever, ambiguity, the encoder-decoders.  Each is the `python -m core train ...` of the model card in
+checkpoints/, with the same arguments, data and seed, for as many steps (tests/test_train_all.py compares them); the bundled writer
+is of two runs, only the second of which excluded questions, and the bundled retriever of one that was stopped early.  No passage reranker is bundled.  OUT has the layout of checkpoints/, so the AMBISCOPE_* settings that are printed at the end use it, and so does copying it
 there (the only way for ambiguity/).  Of each run, the best weights by the held-out practice questions are taken.
 
 A finished stage (OUT/records) is not repeated; one that is repeated invalidates the stages that read its weights.  A failed stage stops the
@@ -33,12 +35,22 @@ from core import disk
 from core.settings import ROOT
 from core.training.data.held_out_passages import PRACTICE_FOLDERS
 
-FILES = {
-    "reading": "reading/train.jsonl.gz",
-    "multi": "multi/train.jsonl.gz",
-    "ambignq": "ambignq/train_light.json",
-    "passages": "passages/wiki.tsv.gz",
-}
+READING, MULTI, AMBIGNQ, WIKI = (
+    "reading/train.jsonl.gz",
+    "multi/train.jsonl.gz",
+    "ambignq/train_light.json",
+    "passages/wiki.tsv.gz",
+)
+EXCLUDED = (  # below DATA: what is evaluated on
+    "ambignq/dev_light.json",
+    "reading/dev.jsonl.gz",
+    "multi/dev.jsonl.gz",
+    "multi/condambigqa_dev.jsonl.gz",
+    "conflict/wikicontradict_dev.jsonl.gz",
+    "open/nq_open_dev.jsonl",
+    "open/webquestions.jsonl",
+)
+OWN_EXCLUDED = tuple(ROOT / "data" / name / "questions.json" for name in ("starter", "starter_test"))
 QUESTION_OPERATIONS = 5e11  # of one question of a fit: ten passages read a few times
 LAST_LINES = 20  # of a failed stage's log
 
@@ -69,17 +81,23 @@ class Plan:
         self.args, self.out, self.stages = args, Path(args.out), list[Stage]()
 
     def _data(self, names: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
-        """(options that name these data, the files and folders)."""
-        words: list[str] = []
-        paths: list[Path] = []
-        for name in names:
-            files = list(self.args.annotated) if name == "annotated" else [self.args.data / FILES[name]]
-            words += [f"--{name}", *map(str, files)]
-            paths += files
-        return words, tuple(paths)
+        """(options that name these data, the files and folders that are trained on)."""
+        data, manuals = self.args.data, self.args.manuals
+        files = {
+            "reading": [data / READING],
+            "multi": [data / MULTI, *[manuals] * 2, *[self.args.relations] * 2],
+            "ambignq": [data / AMBIGNQ],
+            "passages": [data / WIKI],
+            "annotated": list(self.args.annotated),
+            "manuals": [manuals],
+            "lists": [data / MULTI],
+            "exclude": [*(data / name for name in EXCLUDED), *OWN_EXCLUDED],
+        }
+        words = [word for name in names for word in (f"--{name}", *map(str, files[name]))]
+        return words, tuple(dict.fromkeys(path for name in names if name != "exclude" for path in files[name]))
 
-    def _words(self, words: Sequence[str], out: Path) -> tuple[str, ...]:
-        return ("train", *words, "--seed", str(self.args.seed), "--out", str(out))
+    def _words(self, words: Sequence[str], out: Path, seed: int | None = None) -> tuple[str, ...]:
+        return ("train", *words, "--seed", str(self.args.seed if seed is None else seed), "--out", str(out))
 
     def train(
         self,
@@ -90,24 +108,34 @@ class Plan:
         reads: Sequence[str] = (),
         cost: float = 0.0,
         note: str = "",
+        seed: int | None = None,
     ) -> None:
-        """A network trained in steps; evaluated four times, the last one at the end.  `cost`: operations of `steps` steps (0: of the small encoder)."""
+        """A network trained in steps; evaluated four times, the last one at the end.  `cost`: operations of `steps` steps (0: of the small encoder);
+        `seed`: another one than that of the plan."""
         args, out, (data_words, paths) = self.args, self.out / "runs" / name, self._data(data)
         length = 2 if args.tiny else max(1, round(args.scale * steps))
         evaluate_every = 1_000_000 if args.tiny else length // 4 + 1
         options = ["--steps", str(length), "--evaluate-every", str(evaluate_every), "--precision", args.precision]
         cost = (cost or operations(steps)) * length / steps
-        command = self._words([*words.split(), *data_words, *options], out)
+        command = self._words([*words.split(), *data_words, *options], out, seed)
         self.stages.append(Stage(name, name, command, out, paths, tuple(reads), cost, True, note))
 
     def fit(
-        self, name: str, kind: str, words: str, data: Sequence[str], questions: int, out: str, reads: Sequence[str] = ()
+        self,
+        name: str,
+        kind: str,
+        words: str,
+        data: Sequence[str],
+        questions: int,
+        out: str,
+        reads: Sequence[str] = (),
+        seed: int | None = None,
     ) -> None:
-        """What is fitted to `questions` on top of trained weights, and written beside them."""
+        """Fits parameters to `questions` on top of trained weights, and writes them beside the weights."""
         data_words, paths = self._data(data)
         folder, cost = self.out / out, QUESTION_OPERATIONS * (12 if self.args.tiny else questions)
         self.stages.append(
-            Stage(name, kind, self._words([*words.split(), *data_words], folder), folder, paths, tuple(reads), cost)
+            Stage(name, kind, self._words([*words.split(), *data_words], folder, seed), folder, paths, tuple(reads), cost)
         )
 
 
@@ -115,7 +143,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     """The stages, in the order in which they have to run."""
     stages, out, tiny = Plan(args), Path(args.out), bool(args.tiny)
     batch, workers = (512, 0) if tiny else (32_768, args.workers)
-    all_data = ("reading", "multi", "ambignq", "passages", "annotated")
+    all_data = ("reading", "multi", "ambignq", "passages", "annotated", "exclude")
     for base, rank, rate, steps in (("minilm", 64, "6e-4", 1834), ("mpnet", 32, "4e-4", 2998)):
         stages.train(
             base,
@@ -124,9 +152,16 @@ def plan(args: argparse.Namespace) -> list[Stage]:
             all_data,
             steps,
             cost=operations(steps, PARAMETERS[base], batch // 2),  # half of a batch is padding, which costs nothing
-            note="The bundled network read the practice questions about manuals too (`python -m benchmarks.manuals cut`) and the pairs of"
-            " data/practice_relations, each as two further files of --multi; questions that are evaluated on were left out by --exclude.",
         )
+    stages.train(
+        "writer",
+        f"writer --batch-tokens {256 if tiny else 2048} --head-lr 8e-4",
+        ("ambignq", "passages", "annotated", "manuals", "lists", "exclude"),
+        1000,
+        cost=operations(1000, PARAMETERS["smollm2"], 2048),
+        note="The bundled weights are of two runs of two processes: 300 of 1,000 steps without exclusions, then 420 steps with them.",
+        seed=0,
+    )
     stages.train(
         "passages",
         f"passages --reader {out / 'mpnet'} --limit {12 if tiny else 450} --pool {6 if tiny else 20} --head-lr 1e-3",
@@ -136,17 +171,20 @@ def plan(args: argparse.Namespace) -> list[Stage]:
         QUESTION_OPERATIONS * 650,  # reading the pools; the network itself is small
     )
     if not tiny:  # a network trained for two steps has no probabilities worth calibrating
-        stages.fit("calibration", "mpnet", "calibration --limit 440", ("annotated",), 440, ".", ["mpnet"])
+        words = "calibration --systems ambiscope --limit 120"
+        stages.fit("calibration", "mpnet", words, ("annotated",), 120, ".", ["mpnet"], seed=0)
     stages.train(
         "retriever",
         f"retriever --rank 8 --lr 5e-4 --batch {8 if tiny else 64}",
         ("annotated",),
-        300,
-        cost=operations(300, tokens=64 * 16),
+        600,
+        cost=operations(600, tokens=64 * 16),
+        note="The bundled weights are those of step 300.",
+        seed=0,
     )
-    stages.fit("ambiguity", "ambiguity", "ambiguity", ("ambignq",), 20, "ambiguity")
+    stages.fit("ambiguity", "ambiguity", "ambiguity", ("ambignq",), 20, "ambiguity", seed=0)
     # without held-out questions a rehearsal does not wait for decoders that have not learned to end
-    answering_data = ("multi",) if tiny else all_data
+    answering_data = ("multi", "exclude") if tiny else all_data
     rewriting_data = ("ambignq", "passages") if tiny else ("annotated", "ambignq", "passages")
     batch_tokens = 512 if tiny else 16_384
     decoder = (
@@ -156,7 +194,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     for name, words, data, steps in (
         (
             "fid",
-            f"seq2seq --target spliced --joined 0.2 --prompting separate --context {2 if tiny else 6}",
+            f"seq2seq --target spliced --joined 0.2 --prompting separate --eoi-share 0.25 --context {2 if tiny else 6}",
             answering_data,
             3142,
         ),
@@ -223,7 +261,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="of each training: a GPU needs about six")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--manuals", type=Path, default=ROOT / "var" / "manuals" / "train.jsonl.gz", help="what `benchmarks.manuals cut` writes"
+    )
+    parser.add_argument("--seed", type=int, default=5)
     parser.add_argument(
         "--scale",
         type=float,
@@ -236,6 +277,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true")
     args = parser.parse_args(argv)
     args.data, args.out, args.annotated = args.data.resolve(), args.out.resolve(), [f.resolve() for f in args.annotated]
+    args.manuals, args.relations = args.manuals.resolve(), ROOT / "data" / "practice_relations" / "pairs.jsonl"
     names = [stage.name for stage in plan(args)]
     if unknown := sorted(set(args.only or ()) - set(names)):
         parser.error(f"--only: there is no stage {', '.join(unknown)}; stages: {' '.join(names)}")
@@ -245,7 +287,10 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
     if args.tiny and not args.dry_run:
-        args.data, args.annotated = write_small(args.data, args.annotated, args.out / "data", args.seed)
+        small = args.out / "data"
+        args.annotated = write_small(args.data, args.annotated, [args.manuals, args.relations], EXCLUDED, small, args.seed)
+        args.manuals, args.relations = (small / f"{path.parent.name}/{path.name}" for path in (args.manuals, args.relations))
+        args.data = small
     stages = plan(args)
     selected = [stage for stage in stages if not args.only or stage.name in args.only]
     amount = sum(stage.operations for stage in selected)
@@ -274,7 +319,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         disk.write_json(record_file(args.out, stage), record)
         record_files = [record_file(args.out, s) for s in stages if s.kind == stage.kind]
         write_card(args.out / stage.kind, [json.loads(f.read_text(encoding="utf-8")) for f in record_files if f.exists()])
-    settings = {**settings_of(args.out), "seq2seq": str(args.out / "fid"), "rewriter": str(args.out / "rewriter")}
+    settings = {
+        **settings_of(args.out),
+        "seq2seq": str(args.out / "fid"),
+        "rewriter": str(args.out / "rewriter"),
+        "writer": str(args.out / "writer"),
+    }
     print(" ".join(f"AMBISCOPE_{name.upper()}={shlex.quote(folder)}" for name, folder in settings.items()))
     return 0
 

@@ -9,9 +9,12 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
+from core import plugins
 from core.commands import COMMANDS
-from core.errors import AmbiscopeError, InputError
+from core.errors import AmbiscopeError, InputError, check_removed
+from core.registry import Registry, problems
 from core.settings import Settings, quiet_libraries
 from core.text import text_problem
 
@@ -22,6 +25,11 @@ def parser() -> argparse.ArgumentParser:
     for name in COMMANDS:
         importlib.import_module(f"core.commands.{name}").add_parser(commands)
     return root
+
+
+def check_command(program: str, words: Sequence[str]) -> None:
+    """Raises InputError with what replaces it if the command, or the target of `train`, no longer exists."""
+    check_removed(*(" ".join([program, *words[:count]]) for count in (1, 2)))
 
 
 def check_text(args: argparse.Namespace) -> None:
@@ -37,6 +45,17 @@ def check_text(args: argparse.Namespace) -> None:
                 )
 
 
+def warn_of_plugins(*registries: Registry[Any]) -> None:
+    """Reports on stderr which plugins of core and of further registries don't work.  The command continues without them."""
+    if plugins.exist():
+        from core.metrics import METRICS
+        from core.retrieval.readers import READERS
+        from core.systems import SYSTEMS
+
+        for problem in problems(SYSTEMS, METRICS, READERS, *registries):
+            print(f"warning: {problem}", file=sys.stderr)
+
+
 def _unknown(args: argparse.Namespace, words: Sequence[str]) -> str:
     """One line for options that a command does not have."""
     command = f"core {args.command.replace('_', '-')}" + (f" {args.what}" if "what" in args else "")
@@ -48,11 +67,13 @@ def _unknown(args: argparse.Namespace, words: Sequence[str]) -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code of a command line: 0 only on success."""
     quiet_libraries()
-    args, unknown = parser().parse_known_args(argv)
     try:
+        check_command("core", sys.argv[1:] if argv is None else argv)
+        args, unknown = parser().parse_known_args(argv)
         if unknown:
             raise InputError(_unknown(args, unknown))
         check_text(args)
+        warn_of_plugins()
         return int(args.run(args, Settings.from_env()))
     except AmbiscopeError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

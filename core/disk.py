@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from core.errors import AmbiscopeError, ConflictError, InputError, StorageError
+from core.text import time_text
 
 LOCK, HOLDER = ".lock", ".lock.json"  # in a run folder: the lock, and who holds it
-FULL = {errno.ENOSPC, errno.EDQUOT}  # no space left, or the user's quota is used up
+DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}  # no space left, or the user's quota is used up
 _ZEROS = bytes(1 << 20)
 _NO_CALL = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}  # the file system cannot reserve space
 
@@ -66,7 +67,7 @@ def describe_error(error: BaseException, path: Path) -> str:
         return text
     with suppress(OSError, StopIteration):
         free = free_bytes(path)
-        if (free < 1 << 20) if number is None else (number in FULL):
+        if (free < 1 << 20) if number is None else (number in DISK_FULL_ERRNOS):
             return f"{text}: {format_bytes(free)} are free in {path if path.is_dir() else path.parent}"
     return text
 
@@ -99,7 +100,7 @@ def reserve(file: IO[bytes], size: int) -> None:
             raise DiskFullError(
                 e.errno, f"{format_bytes(size)} are needed, which is over the file size limit (ulimit -f) in {folder}"
             ) from e
-        if e.errno not in FULL:
+        if e.errno not in DISK_FULL_ERRNOS:
             raise
         raise DiskFullError(
             e.errno, f"{format_bytes(size - before)} are needed and {format_bytes(free_bytes(folder))} are free in {folder}"
@@ -258,7 +259,7 @@ def locked(folder: Path, work: str) -> Iterator[None]:
                 "what": work,
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
-                "since": f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}",
+                "since": time_text(datetime.now(), seconds=True),
             }
             with suppress(AmbiscopeError):  # the lock holds without it
                 write_json(folder / HOLDER, holder)

@@ -1,4 +1,5 @@
-"""One object that holds what is expensive to load (corpora, encoder, models) and builds systems; shared by pages and the command line.
+"""The object that holds everything expensive to load (corpora, encoder, models) and builds systems, shared by pages and the
+command line.
 
 Thread-safe: everything is loaded once, and each model serves one caller at a time.
 """
@@ -10,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.asking import Asking
 from core.errors import AmbiscopeError, InputError
 from core.installation.requirements import check
-from core.retrieval.build import Progress, no_progress
+from core.retrieval.build import BuildProgress, no_progress
 from core.retrieval.library import Corpus, CorpusLibrary
 from core.settings import Settings
-from core.systems import SYSTEMS, build, is_bundled, passages_to_read
+from core.systems import SYSTEMS, build, is_bundled, mechanism_only, passages_to_read, speed_of
+from core.systems.base.asking import Asking
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts
 from core.types import AnsweringSystem, Passage
@@ -35,10 +36,12 @@ class SystemStatus:
     speed: str = ""
     mechanism_only: str = ""
     missing: str = ""
+    origin: str = ""  # the plugin that it comes from; empty for ours
 
 
 class Engine(Asking):
-    """`Engine()` has the environment's settings, `Engine(corpus="mine", threads=2)` some of its own (docs/settings.md names them).
+    """`Engine()` uses the environment's settings; `Engine(corpus="mine", threads=2)` overrides some (docs/settings.md names
+    them).
 
     core.serve.remote.RemoteEngine offers the same to the pages.
     """
@@ -59,8 +62,8 @@ class Engine(Asking):
 
             torch.set_num_threads(settings.threads)
 
-    def corpus(self, name: str | None = None, progress: Progress = no_progress) -> Corpus:
-        """Opens a corpus once, and again after it was rebuilt.  Raises NotFoundError, IndexMismatchError."""
+    def corpus(self, name: str | None = None, progress: BuildProgress = no_progress) -> Corpus:
+        """Opens a corpus once, and again after it has been rebuilt.  Raises NotFoundError, IndexMismatchError."""
         name = name or self.settings.corpus
         with self._lock:
             corpus = self._corpora.get(name)
@@ -69,7 +72,7 @@ class Engine(Asking):
             return corpus
 
     def forget(self, name: str) -> None:
-        """Drops an opened corpus, before it is deleted."""
+        """Drops an open corpus before it is deleted."""
         with self._lock:
             self._corpora.pop(name, None)
 
@@ -119,7 +122,7 @@ class Engine(Asking):
         return self.library.encoder().encode(texts, "query")
 
     def similarity(self, question: str, passages: Sequence[Passage]) -> list[float]:
-        """Cosine similarities of a question and the passages that it brings itself.  Raises CheckpointError."""
+        """Cosine similarities between a question and its own passages.  Raises CheckpointError."""
         from core.models.encoders.sentence_encoder import passage_text
 
         encoder = self.library.encoder()
@@ -127,7 +130,7 @@ class Engine(Asking):
         return [float(c) for c in encoder.encode([passage_text(p) for p in passages], "passage") @ vector]
 
     def statuses(self) -> Sequence[SystemStatus]:
-        """Every system, what it needs, and whether it can run here."""
+        """Every system with its needs, and whether it can run here."""
         return statuses(self.settings)
 
     def warm(self, corpus: str | None = None) -> None:
@@ -137,7 +140,7 @@ class Engine(Asking):
 
 
 def statuses(settings: Settings) -> Sequence[SystemStatus]:
-    """Every system, what it needs, and whether it can run here.  Looks for files; loads no weights."""
+    """Every system with its needs, and whether it can run here.  Looks for files and loads no weights."""
     out = []
     bundled = all(is_bundled(name) for name in (settings.answerer, settings.reader, settings.seq2seq))
     has_language_model = bool(settings.lm_url or settings.lm_local)
@@ -160,9 +163,10 @@ def statuses(settings: Settings) -> Sequence[SystemStatus]:
                 reason,
                 entry.expect,
                 entry.title,
-                entry.speed,
-                entry.mechanism_only if bundled else "",
+                speed_of(name),
+                mechanism_only(name) if bundled else "",
                 "" if has_language_model else entry.missing,
+                SYSTEMS.origin(name),
             )
         )
     return out

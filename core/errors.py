@@ -6,6 +6,17 @@ with `exit_code`; pages show it as it is.
 
 from __future__ import annotations
 
+# a command or a setting that no longer exists -> what replaces it
+REMOVED = {
+    "core push": "upload the checkpoint's folder with `hf upload OWNER/NAME FOLDER` (docs/training.md)",
+    "core lm-server": "serve the model with llama.cpp or Ollama and name it in AMBISCOPE_LM_URL (docs/systems.md)",
+    "core train verifier": "the reader says which answers are wrong; train it with `core train reader`",
+    "core train reranker": "the reader says which answers are wrong; train it with `core train reader`",
+    "core train signals": "calibrate probabilities with `core train calibration` (docs/training.md)",
+    "storage loop": "take a snapshot, then use `train answerer`, `evaluate --exclude` and `compare` of python -m core (docs/managers.md)",
+    "AMBISCOPE_VERIFIER": "the reader says which answers are wrong; leave the setting out, or name a reader in AMBISCOPE_READER",
+}
+
 
 class AmbiscopeError(Exception):
     """Root of all errors that Ambiscope raises on purpose."""
@@ -17,6 +28,13 @@ class InputError(AmbiscopeError):
     """The input is wrong (a question, a file, an option): correct it."""
 
     exit_code = 2
+
+
+def check_removed(*names: str) -> None:
+    """Raises InputError with what replaces it if one of the names is that of a command or setting that no longer exists."""
+    for name in names:
+        if name in REMOVED:
+            raise InputError(f"{name} was removed: {REMOVED[name]}")
 
 
 class FormatError(InputError):
@@ -84,7 +102,8 @@ class LanguageModelError(AmbiscopeError):
 
 
 class DownloadError(AmbiscopeError):
-    """A download failed, was incomplete or gave something else; a partial download is kept if it can be resumed: try again."""
+    """A download failed, was incomplete or returned something else: try again.  A partial download is kept if it can be
+    resumed."""
 
     exit_code = 8
 
@@ -96,9 +115,15 @@ class ServiceError(AmbiscopeError):
 
 
 class ClusterError(AmbiscopeError):
-    """A Ray cluster cannot be used: start it, or make its machines the same; then give the command again."""
+    """A Ray cluster can't be used: start it, or make its machines equal; then run the command again."""
 
     exit_code = 9
+
+
+class PluginError(AmbiscopeError):
+    """Code of a plugin failed: correct the plugin that the message names, or leave it out."""
+
+    exit_code = 10
 
 
 class CancelledError(AmbiscopeError):

@@ -20,6 +20,7 @@ MAX_FILE_BYTES = 1024 * 1024 * 1024  # of an untrusted JSON array, which is read
 MAX_PACKED_RATIO = 200  # uncompressed to compressed bytes of a .gz; text compresses 3 to 10 times
 FREE_BYTES = 16 * 1024 * 1024  # uncompressed bytes below which the ratio is not checked
 MAX_LINE_VALUES = 2_000_000  # of one JSONL line, by its commas: a short value takes 30 times its text in memory
+MAX_ID_CHARS = 200
 MAX_DEPTH = 64  # nesting of lists and objects; a prediction's trace needs 8
 _BOM = "\ufeff"
 _INT64 = 2**63
@@ -43,17 +44,25 @@ def dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+class _LongInteger(str):
+    """The digits of an integer beyond 64 bits: allowed as an `id`, which is a name."""
+
+
 class Decoder:
     """A JSON decoder that continues after a wrong value, so that all wrong rows of a file can be reported."""
 
     def __init__(self) -> None:
         self._problems: list[str] = []
+        self._long: list[_LongInteger] = []  # that are no id
         self._json = json.JSONDecoder(
             object_pairs_hook=self._object, parse_constant=self._constant, parse_int=self._int, parse_float=self._float
         )
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         body = dict(pairs)
+        if self._long and isinstance(name := body.get("id"), _LongInteger):
+            self._long.remove(name)
+            body["id"] = str(name)
         if len(body) != len(pairs):
             self._problems.append(f"the key '{_repeated(key for key, _ in pairs)[:80]}' occurs twice in one object; keep one")
         return body
@@ -61,11 +70,11 @@ class Decoder:
     def _constant(self, name: str) -> None:
         self._problems.append(f"{name} is not JSON; write a number or null")
 
-    def _int(self, digits: str) -> int:
+    def _int(self, digits: str) -> int | _LongInteger:
         # the length first: int() of thousands of digits is slow and refused by Python
         if len(digits) > 20 or not -_INT64 <= int(digits) < _INT64:
-            self._problems.append(f"the number {digits[:24]}{'...' if len(digits) > 24 else ''} needs more than 64 bits")
-            return 0
+            self._long.append(_LongInteger(digits))
+            return self._long[-1]
         return int(digits)
 
     def _float(self, digits: str) -> float:
@@ -81,12 +90,15 @@ class Decoder:
         Raises FormatError with the line if the syntax itself is broken.
         """
         self._problems.clear()
+        self._long.clear()
         try:
             value, end = self._json.raw_decode(text, start)
         except RecursionError:
             raise FormatError(f"nested deeper than {MAX_DEPTH}", line=text.count("\n", 0, start) + 1) from None
         except json.JSONDecodeError as e:
             raise FormatError(f"not JSON ({e.msg} at column {e.colno}); correct the file", line=e.lineno) from None
+        for digits in self._long[:1]:
+            self._problems.append(f"the number {digits[:24]}{'...' if len(digits) > 24 else ''} needs more than 64 bits")
         # what the parser could still follow may be too deep for the code that reads, compares or writes the value
         if _deeper_than(value, MAX_DEPTH):
             self._problems.append(f"nested deeper than {MAX_DEPTH}")
@@ -237,32 +249,30 @@ def jsonl_rows(path: Path, *, bounded: bool = True) -> Iterator[tuple[int, Any, 
     Raises InputError if unreadable, FormatError for damaged gzip and overlong lines.
     """
     decoder = Decoder()
-    for number, raw in _lines(path, bounded):
-        value, problem = None, None
+    for number, text, problem in _lines(path, bounded):
+        value = None
         try:
-            text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            if not text:
-                continue
             if text.count(",") > MAX_LINE_VALUES:
                 raise FormatError(f"the line has more than {MAX_LINE_VALUES} values")
-            value, end, problem = decoder.read(text)
-            if end != len(text):
-                problem = "there is text after the end of the object"
-        except UnicodeDecodeError as e:
-            problem = _not_utf8(raw, e.start)
+            if problem is None:
+                value, end, problem = decoder.read(text)
+                problem = problem if end == len(text) else "there is text after the end of the object"
         except FormatError as e:
             problem = e.problem
         yield number, value, problem
 
 
-def _lines(path: Path, bounded: bool) -> Iterator[tuple[int, bytes]]:
-    number = 0
+def _lines(path: Path, bounded: bool) -> Iterator[tuple[int, str, str | None]]:
+    """(line, text, what is wrong with its encoding or None) of each line that is not blank."""
     with open_file(path, bounded=bounded) as file:
-        while raw := file.readline(MAX_LINE_BYTES + 1):
-            number += 1
+        for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), 1):
             if len(raw) > MAX_LINE_BYTES:
                 raise FormatError(f"the line is longer than {MAX_LINE_BYTES} bytes", file=path, line=number)
-            yield number, raw
+            try:
+                if text := raw.decode("utf-8-sig" if number == 1 else "utf-8").strip():
+                    yield number, text, None
+            except UnicodeDecodeError as e:
+                yield number, "", _not_utf8(raw, e.start)
 
 
 @contextmanager
@@ -294,13 +304,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def first_text(path: Path) -> str:
     """The first line that is not blank, or ""; used to recognise layouts."""
     with _by_name(path):
-        for number, raw in _lines(path, bounded=False):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            except UnicodeDecodeError as e:
-                raise FormatError(_not_utf8(raw, e.start), line=number) from None
-            if text:
-                return text
+        for number, text, problem in _lines(path, bounded=False):
+            if problem is not None:
+                raise FormatError(problem, line=number)
+            return text
     return ""
 
 
@@ -318,6 +325,17 @@ class FieldReader:
     def text(self, value: Any, field: str, *, empty: bool = False) -> str:
         if not isinstance(value, str) or not (empty or value.strip()):
             raise self.error(f"expected text, found {'nothing' if value is None else f'{value!r:.80}'}", field)
+        return value
+
+    def id(self, value: Any, field: str) -> str:
+        """An id, which is a name: text of at most MAX_ID_CHARS characters, or a whole number, kept digit by digit."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str) or not value.strip():
+            found = "nothing" if value is None else f"{value!r:.80}"
+            raise self.error(f"expected an id (text or a whole number), found {found}", field)
+        if len(value) > MAX_ID_CHARS:
+            raise self.error(f"the id has {len(value)} characters; at most {MAX_ID_CHARS} are allowed", field)
         return value
 
     def items(self, value: Any, field: str, kind: type = object, *, empty: bool = False) -> list[Any]:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from core.errors import InputError
+from core.errors import InputError, check_removed
 
 ROOT = Path(__file__).resolve().parent.parent  # the repository
+PLUGINS = "AMBISCOPE_PLUGINS"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Settings:
     reader: str = "default"  # bundled checkpoint name or folder
     asqa_reader: str = ""  # of Disambig-F1: a SQuAD 2.0 reader by folder or hub name; default: the bundled one; empty: none
     seq2seq: str = "fid"  # of fid and spanseqgen: bundled checkpoint name, folder or hub name of an encoder-decoder
-    rewriter: str = "rewriter"  # of clarifier=seq2seq: the same, of a model that writes disambiguated questions
+    rewriter: str = "rewriter"  # of disambig-first: the same, of an encoder-decoder that writes disambiguated questions
+    writer: str = "writer"  # bundled checkpoint name or folder of the decoder that writes disambiguated questions
     top_k: int = 10
     max_answers: int = 8
     corpus: str = "starter"
@@ -39,7 +41,7 @@ class Settings:
     lm_url: str = ""  # http://127.0.0.1:8123/v1
     lm_model: str = ""  # name that the endpoint knows; empty: the first one for chats that it lists
     lm_key: str = field(default="", repr=False)  # sent only to the endpoint; never shown, logged or stored
-    lm_local: str = ""  # folder or hub name of a transformers model, read on `device`; used when lm_url is empty
+    lm_local: str = ""  # folder or hub name of a transformers model, or folder of `train language`; used when lm_url is empty
     lm_prompts: str = ""  # folder of other prompts, with files named like those in core/models/language/prompts; empty: ours
     lm_timeout: int = 120  # seconds of one call, retries included
     lm_run_timeout: int = 600  # seconds for one whole question; passages not read by then are marked as failed
@@ -50,6 +52,7 @@ class Settings:
     max_upload_mb: int = 50
     max_upload_lines: int = 500_000
     max_upload_pages: int = 2_000
+    max_upload_minutes: int = 30  # to read all files of an upload
     max_line_chars: int = 1_000_000
     max_question_chars: int = 2_000
     annotator: str = "me"  # name of the only user of a local installation
@@ -70,6 +73,7 @@ class Settings:
     engine_url: str = ""  # http://127.0.0.1:8700
     engine_key: str = field(default="", repr=False)  # the service's key
     engine_timeout: int = 30  # seconds without a word from the service
+    plugins: str = ""  # Python files with further systems, metrics, readers and exports, separated as in PATH (core.plugins)
     traces: str = ""  # OTLP endpoint for OpenInference spans of each run, http://127.0.0.1:6006/v1/traces; empty: none are sent
 
     def __post_init__(self) -> None:
@@ -81,7 +85,7 @@ class Settings:
             if getattr(self, name) not in choices:
                 raise InputError(f"AMBISCOPE_{name.upper()} is '{getattr(self, name)}'; use one of {', '.join(choices)}")
         for name in (
-            "top_k large_corpus max_answers max_upload_mb max_upload_lines max_upload_pages max_line_chars max_question_chars "
+            "top_k large_corpus max_answers max_upload_mb max_upload_lines max_upload_pages max_upload_minutes max_line_chars max_question_chars "
             "lm_timeout lm_run_timeout lm_concurrency lm_max_tokens lm_max_response_kb engine_timeout "
             "serve_workers serve_queue serve_deadline serve_batch serve_grace serve_max_request_kb"
         ).split():
@@ -116,6 +120,7 @@ class Settings:
         for key, raw in env.items():
             if not key.startswith("AMBISCOPE_"):
                 continue
+            check_removed(key)
             if key not in names:
                 raise InputError(f"unknown setting {key}; known: {', '.join(sorted(names))}")
             name, default = names[key], getattr(cls, names[key])
@@ -131,13 +136,14 @@ class Settings:
 
     @classmethod
     def changed(cls, **changes: object) -> Settings:
-        """The environment's settings with some changed: `Settings.changed(corpus="mine", top_k=20)`.  Raises InputError as `from_env`."""
+        """The environment's settings with some changes: `Settings.changed(corpus="mine", top_k=20)`.  Raises InputError as
+        `from_env`."""
         return cls.from_env(child_environment(**{name: str(value) for name, value in changes.items()}))
 
 
 def let_threads_sleep() -> None:
-    """Waiting OpenMP threads sleep instead of spinning, which would take CPU from the browser and from other threads.  OMP_WAIT_POLICY overrides it.
-    Call before torch is imported."""
+    """Makes waiting OpenMP threads sleep instead of spinning, which would take CPU from the browser and from other threads.
+    OMP_WAIT_POLICY overrides it.  Call before torch is imported."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
@@ -148,17 +154,26 @@ def keep_few_kernels() -> None:
 
 
 def prepare_ray(starts_cluster: bool = False) -> None:
-    """Ray reports nothing about its use to its makers, unless RAY_USAGE_STATS_ENABLED says so.  A cluster that this process starts has a token of
-    its own: Ray would write one to ~/.ray, and require it of every cluster that is started later.  Call before Ray is imported."""
+    """Keeps Ray from reporting its use to its makers, unless RAY_USAGE_STATS_ENABLED is set, and gives a cluster that this
+    process starts its own token.  Otherwise Ray would write one to ~/.ray and require it of every later cluster.  Call before
+    Ray is imported."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if starts_cluster:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
+def plugin_files() -> tuple[Path, ...]:
+    """The files of AMBISCOPE_PLUGINS, with full paths."""
+    return tuple(Path(name).expanduser().resolve() for name in os.environ.get(PLUGINS, "").split(os.pathsep) if name.strip())
+
+
 def child_environment(**changes: str) -> dict[str, str]:
     """The environment of a child process: this one's, with settings changed: `child_environment(answerer="default")`."""
-    return {**os.environ, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}
+    whole_paths = (
+        {PLUGINS: os.pathsep.join(map(str, files))} if (files := plugin_files()) else {}
+    )  # it may run in another folder
+    return {**os.environ, **whole_paths, **{f"AMBISCOPE_{name.upper()}": value for name, value in changes.items()}}
 
 
 def quiet_libraries() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 LONGEST_NAME = 6  # words
 _SMALL = "of|the|and|for|in|de|la|on|to"
-_NAME = re.compile(rf"\b(?:[A-Z]\.|[A-Z][\w’'-]*)(?: (?:(?:{_SMALL}) ){{0,2}}(?:[A-Z]\.|[A-Z][\w’'-]*|\d+\b))+")
+_NAME = re.compile(rf"\b(?:[A-Z]\.|[A-Z][\w’'-]{{0,40}})(?: (?:(?:{_SMALL}) ){{0,2}}(?:[A-Z]\.|[A-Z][\w’'-]*|\d+\b))+")
 # two capitals, or letters followed by a number; not Roman numerals
 _SHORT = re.compile(r"\b(?![IVXLC]+\b)(?:[A-Z][a-z]{0,2}[A-Z][A-Za-z]{0,5}|(?:[A-Z]\.){2,5}|[A-Za-z]{1,4}\d{1,4})(?![\w’'-])")
 _LOWER_CASE = re.compile(r"\b[a-z]{3,6}\b")

@@ -73,26 +73,26 @@ def _build(kind: Any, value: Any, place: str) -> Any:
 
 
 def _short(value: Any) -> str:
-    """A value as a message quotes it: a container only by its type, a text only by its beginning."""
+    """A value as quoted in a message: a container only by its type, a text only by its start."""
     if isinstance(value, (dict, list)):
         return type(value).__name__
     return repr(value[:80] if isinstance(value, str) else value)
 
 
 def event_from_json(row: Any) -> t.Event:
-    """Raises FormatError for an unknown event or a wrong field."""
+    """An event from its JSON. Raises FormatError for an unknown event or a wrong field."""
     if not isinstance(row, dict) or not isinstance(row.get("event"), str) or row["event"] not in EVENTS:
         raise FormatError(f"unknown event {_short(row.get('event') if isinstance(row, dict) else row)}")
     return typing.cast(t.Event, _build(EVENTS[row["event"]], row, row["event"]))
 
 
 def from_json(kind: type[T], row: Any) -> T:
-    """A dataclass of core.types from what `to_json` made of it.  Raises FormatError."""
+    """A dataclass of core.types from the result of `to_json`.  Raises FormatError."""
     return typing.cast(T, _build(kind, row, kind.__name__))
 
 
 def prediction_from_json(row: Any) -> t.Prediction:
-    """A prediction from what `to_json` made of it.  Raises FormatError."""
+    """A prediction from the result of `to_json`.  Raises FormatError."""
     return typing.cast(t.Prediction, _build(t.Prediction, row, "prediction"))
 
 

@@ -18,7 +18,7 @@ EOI = "[EOI]"  # "end of iteration" (AmbigPrompt, section 3.2): no valid answer 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """At most 100 words of a titled document (the DPR layout)."""
+    """At most `core.text.PASSAGE_WORDS` words of a titled document (the DPR layout)."""
 
     id: str
     title: str
@@ -36,8 +36,8 @@ class RetrievedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: answers that a person keeps and excludes; `added`:
-    those of `pinned` that the person wrote."""
+    """A prompt question.  `passages`: read these and retrieve nothing.  `pinned` and `banned`: answers that a person keeps and
+    excludes.  `added`: the pinned ones that the person wrote."""
 
     text: str
     id: str = ""
@@ -102,7 +102,7 @@ class Clarification:
     """A disambiguated question for one answer.  `passed`: asked again, it returned this answer and none of the others, and the reader is sure of it."""
 
     answer: str
-    question: str  # empty where the prompt question stays as it is
+    question: str  # empty if the prompt question stays as it is
     passed: bool
     tried: int = 0
     returned: tuple[str, ...] = ()  # the reader's answers to `question` over the same passages
@@ -206,7 +206,7 @@ class PassagesPruned:
 
 @dataclass(frozen=True, slots=True)
 class QuestionVerified:
-    """Which passages were found to answer a question (VerDICt, Eq. 3), by id."""
+    """The passages that answer a question (VerDICt, Eq. 3), by id."""
 
     question: str
     passage_ids: tuple[str, ...]
@@ -243,7 +243,8 @@ class LongAnswerWritten:
 
 @dataclass(frozen=True, slots=True)
 class QuestionQueued:
-    """Other questions are worked on first; yielded when the position changes.  Not part of a stored trace: it says nothing about the answers."""
+    """Other questions are worked on first.  Yielded when the position changes.  It isn't part of a stored trace, because it
+    says nothing about the answers."""
 
     position: int  # in the queue: 1 is next, 0 says that its turn has come
     running: int  # questions that are worked on meanwhile
@@ -278,7 +279,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class SystemInfo:
-    """What made a prediction; stored with it so that it can be made again."""
+    """The system and settings that made a prediction, stored with it so that it can be repeated."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)  # plain JSON values
@@ -286,6 +287,11 @@ class SystemInfo:
     corpus_digest: str = ""
     checkpoint: str = ""
     checkpoint_digest: str = ""
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the probabilities are calibrated (core.models.ranking.calibration); others are scores that only order the answers."""
+        return bool(self.settings.get("calibration"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +310,8 @@ class Prediction:
 
     @property
     def ended(self) -> str:
-        """Why the run ended, and where every answer was refused, what the corpus does not cover; empty if an error ended it."""
+        """The reason why the run ended and, if every answer was refused, what the corpus doesn't cover; empty if an error ended
+        it."""
         return next((e.why for e in reversed(self.events) if isinstance(e, Finished)), "")
 
     @property
@@ -314,7 +321,7 @@ class Prediction:
 
     @property
     def rejected(self) -> dict[str, str]:
-        """Why each answer that is not in the set was rejected."""
+        """The reason for each answer that was rejected from the set."""
         answers = {a.text for a in self.answers}
         return {e.answer: e.why for e in self.events if isinstance(e, AnswerRejected) and e.answer not in answers}
 
@@ -322,7 +329,7 @@ class Prediction:
         return next((c for c in self.clarifications if c.answer == answer), None)
 
     def question_of(self, answer: str) -> str:
-        """The disambiguated question of an answer; the question as it was asked where there is none."""
+        """The disambiguated question of an answer; the question as it was asked if there is none."""
         clarification = self.clarification_of(answer)
         return (clarification.question if clarification else "") or self.question.text
 
@@ -360,7 +367,7 @@ class ReferenceQuestion:
 
     @property
     def ambiguous(self) -> bool:
-        """AmbigQA's *multi*: none of the annotations is a single answer."""
+        """AmbigQA's *multi*: no annotation is a single answer."""
         return all(a.type == "multiple" for a in self.annotations)
 
 
@@ -376,18 +383,18 @@ class Retriever(Protocol):
 
 @runtime_checkable
 class AnsweringModel(Protocol):
-    """Proposes the next answer, given those found so far."""
+    """Proposes the next answer, given the previous ones."""
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal: ...
 
 
-Job = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
+StepInput = tuple[str, Sequence[RetrievedPassage], Sequence[str]]  # question, passages, previous answers
 
 
 class BatchAnsweringModel(Protocol):
     """An answering model that takes several jobs at once."""
 
-    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]: ...
+    def propose_many(self, jobs: Sequence[StepInput]) -> list[Proposal]: ...
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Copies a database of a schema before the first release (0009, 1000) into a new one of this version's schema.
+"""Copies a database of an earlier schema (EARLIER) into a new one of this version's schema.
 
 python docs/convert_database.py OLD NEW      # SQLite files or database URLs; OLD is only read, NEW must not exist or be empty
 """
@@ -18,7 +18,7 @@ from storage.schema.engine import parse_url
 from storage.schema.workbench import ItemStage
 from storage.store import Store
 
-EARLIER = ("0009", "1000")
+EARLIER = ("0009", "1000", "1001")  # 1001: of Ambiscope 1.0.0
 
 
 def url_of(name: str) -> str:

@@ -72,7 +72,7 @@ def fill(store: Store) -> dict[str, str]:
 
 
 def crop(page: Any, selector: str, path: Path, margin: int = 12) -> None:
-    """What is around the elements that match, with a margin."""
+    """The area around the elements that match, with a margin."""
     boxes: list[Any] = []
     while True:  # until nothing moves any more
         page.wait_for_timeout(3_000)

@@ -61,7 +61,7 @@ def write_png(page: Any, height: int, path: Path) -> None:
 
 
 def frames_of(page: Any, question: str) -> list[Image.Image]:
-    """What the page shows from the question to the finished answer set, each stage once, and then the answers below."""
+    """Pictures of the page from the question to the finished answer set, each stage once, and then of the answers below."""
     found: list[Image.Image] = []
     stages: set[str] = set()
     main = page.get_by_test_id("stMain")

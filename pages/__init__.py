@@ -1,1 +1,2 @@
-"""Streamlit pages, a file each: read, call, draw.  What they are made of lives in the folders below."""
+"""Streamlit pages, one folder each with `page.py` (read, call, draw) and the parts of that page alone.  `ui`, `frame`,
+`session` and `server` have the parts that pages share."""

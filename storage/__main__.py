@@ -1,4 +1,4 @@
-"""`python -m storage`: export, import, add-questions, snapshot, answer, loop, backup, restore, check.
+"""`python -m storage`: export, import, add-questions, snapshot, answer, backup, restore, check.
 
 The exit code is 0 only on success; an error is one line on stderr.  With `--json`, stdout holds one JSON object and nothing else.
 The database is set by AMBISCOPE_HOME or AMBISCOPE_DATABASE_URL.
@@ -15,25 +15,14 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from core.cli import check_text
+from core.cli import check_command, check_text, warn_of_plugins
 from core.errors import AmbiscopeError, InputError
 from core.settings import Settings
-from storage.commands import (
-    add_questions,
-    answer,
-    backup,
-    check,
-    export,
-    import_evaluation,
-    import_file,
-    loop,
-    restore,
-    snapshot,
-    snapshots,
-)
-from storage.commands.base import Run
+from storage.commands import answer, database, exports, imports
+from storage.commands.base import CommandRun
+from storage.exchange.exports.formats import FORMATS
 
-COMMANDS = (export, import_file, add_questions, snapshot, snapshots, answer, loop, import_evaluation, backup, restore, check)
+COMMANDS = (exports, imports, answer, database)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -47,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m storage", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(name: str, run: Run, help: str) -> argparse.ArgumentParser:
+    def add(name: str, run: CommandRun, help: str) -> argparse.ArgumentParser:
         command_parser = commands.add_parser(name, help=help, description=help)
         command_parser.set_defaults(run=run)
         command_parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -60,8 +49,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
+        check_command("storage", sys.argv[1:] if argv is None else argv)
         args = _parser().parse_args(argv)
         check_text(args)
+        warn_of_plugins(FORMATS)
         body, words = args.run(Settings.from_env().url, args)
     except AmbiscopeError as e:
         print(f"error: {' '.join(str(e).split())}", file=sys.stderr)

@@ -23,9 +23,10 @@ from typing import NoReturn
 from sqlalchemy.orm import Session
 
 from core.errors import NotAllowedError
+from storage.access.blindness import Blindness
 from storage.access.people import People
 from storage.access.permissions import ACTIONS, Name
-from storage.access.visitors import Visitor, check_visitor
+from storage.access.sign_ins import Visitor, check_visitor, end_copied_sign_ins
 from storage.annotation.assignments import Assignments
 from storage.annotation.comments import Comments
 from storage.annotation.drafts import Drafts
@@ -35,7 +36,9 @@ from storage.annotation.projects import Projects
 from storage.annotation.queue import Queue
 from storage.annotation.returns import Returns
 from storage.annotation.reviews import Reviews
+from storage.annotation.selection import Selection
 from storage.annotation.submissions import Submissions
+from storage.annotation.waiting import Waiting
 from storage.exchange.backup import Maintenance
 from storage.exchange.exports.snapshots import Exports
 from storage.exchange.imports.importing import Imports
@@ -47,7 +50,7 @@ from storage.schema.engine import Database, Part, parse_url
 
 
 class StoreParts:
-    """The parts with the methods; a function that takes it works for the operator and for a session."""
+    """The parts with the methods.  A function that takes it works for the operator and for a session."""
 
     def __init__(self, database: Database) -> None:
         self.people = People(database)
@@ -64,13 +67,16 @@ class StoreParts:
         self.reviews = Reviews(database)
         self.assignments = Assignments(database)
         self.comments = Comments(database)
+        self.blindness = Blindness(database)
+        self.waiting = Waiting(database)
+        self.selection = Selection(database)
         self.exports = Exports(database)
         self.imports = Imports(database)
         self.maintenance = Maintenance(database)
 
 
 class Store(StoreParts):
-    """Opens `url`, creating the database where there is none.
+    """Opens `url`, creating the database if there is none.
 
     Raises InputError for a wrong URL, NewerDatabaseError, StorageError for a file of an earlier schema and a damaged, foreign or
     unwritable one; then the file is as it was.
@@ -80,7 +86,7 @@ class Store(StoreParts):
         ensure_current(url)
         self.database = Database(parse_url(url))
         super().__init__(self.database)
-        self.database.check_file()  # records the identity of the file
+        end_copied_sign_ins(self.database)
 
     def guarded(self, guard: Callable[[Session], None]) -> Store:
         """The same store, with `guard` called first in each transaction; what it raises ends it."""
@@ -124,7 +130,7 @@ class SessionStore(StoreParts):
         return database
 
     def store_for(self, action: Name) -> Store:
-        """For a function of storage that takes a store: each of its transactions is checked for this action."""
+        """A store for a function of storage that takes one.  Each of its transactions is checked for this action."""
         role = ACTIONS[action].role
         return (
             self._store
@@ -138,7 +144,7 @@ class SessionStore(StoreParts):
             pass
 
     def may(self, action: Name) -> bool:
-        """Whether to offer an action; the action itself is checked again."""
+        """Whether to offer an action.  The action itself is checked again."""
         try:
             self.allow(action)
         except NotAllowedError:

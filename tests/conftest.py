@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tiny_models import WORDS, _folder, tiny_bert_config, tiny_mpnet_config, tiny_t5_config, word_tokenizer
+from tiny_models import WORDS, _folder, tiny_bert_config, tiny_decoder, tiny_mpnet_config, tiny_t5_config, word_tokenizer
 
 from core.models.loading import finding
 from core.models.loading.packaged import MINILM
@@ -121,6 +121,12 @@ def tiny_bert_folder(tmp_path_factory: pytest.TempPathFactory, make_tiny: Callab
 def tiny_mpnet_folder(tmp_path_factory: pytest.TempPathFactory, make_tiny: Callable[..., Any]) -> Path:
     """An MPNet encoder with its tokenizer, as core.models.encoders.mpnet and core.models.encoders.word_pieces load it.  Shared: do not write into it."""
     return _folder(tmp_path_factory.mktemp("models") / "mpnet", make_tiny("mpnet"), word_tokenizer("bert"))
+
+
+@pytest.fixture(scope="session")
+def tiny_decoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The base of a writer (core.models.language.writer).  Shared: do not write into it."""
+    return tiny_decoder(tmp_path_factory.mktemp("models") / "decoder")
 
 
 @pytest.fixture(scope="session")

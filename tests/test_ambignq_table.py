@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ambignq
+from benchmarks import ambignq, tables
+from benchmarks.shipped_runs import write
 
 
 def report(values: dict[str, float | None], commit: str = "a" * 40) -> dict[str, Any]:
@@ -67,3 +68,24 @@ def test_data_that_are_missing_or_of_another_version_are_refused(tmp_path: Path,
     (tmp_path / "ambignq" / "dev_light.json").write_text(json.dumps([row]))
     assert ambignq.main(["--data", str(tmp_path)]) == 2
     assert "1,001" in capsys.readouterr().err
+
+
+def test_stored_figures_have_no_text_and_fill_the_tables(tmp_path: Path) -> None:
+    reports = {}
+    for name, value in (("dpr-threshold", 0.5), ("fid", 0.25)):
+        body = report({"m1": value, "s1": value})
+        body["rows"] = [{**row, "question": "who sang it", "answers": [{"text": "Ann"}]} for row in body["rows"]]
+        body["provenance"] = {**body["provenance"], "system": {"name": name}}
+        reports[name] = ambignq.slim({**body, "intervals": {}}, ["m1"])
+    file = tmp_path / "ambignq.jsonl.xz"
+    write(reports.values(), file, 100_000)
+    stored = ambignq.packed(file)
+    assert not {"who sang it", "Ann"} & set(json.dumps(stored).split('"'))
+    assert ambignq.packed(tmp_path / "none.xz") == []
+    wikipedia = {r["provenance"]["system"]["name"]: r for r in stored}
+    marks = "<!-- table: {} -->\n{}\n<!-- end of table -->"
+    table = tables.updated(marks.format("ambignq", "| old |"), {}, wikipedia)
+    assert [line.split("|")[1].strip() for line in table.splitlines()[3:-1]] == ["`dpr-threshold`", "`fid`"]
+    readme = marks.format("readme", "| name | AmbigNQ | starter |\n|---|--:|--:|\n| `fid` | 1.0 |  |\n| `rac` |  | none |")
+    assert "| `fid` | 25.0 |  |\n| `rac` |  | none |" in tables.updated(readme, {}, wikipedia)
+    assert tables.updated(marks.format("ambignq", "| old |"), {}, {}) == marks.format("ambignq", "| old |")

@@ -1,4 +1,4 @@
-"""What the documents promise, compared with the code: systems, options, settings, metrics, pages, commands, formats, links and files."""
+"""The documents compared with the code: systems, options, settings, metrics, pages, commands, formats, links and files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ from core.retrieval.readers import READERS
 from core.retrieval.vectors import KINDS as VECTOR_FILES
 from core.settings import ROOT, Settings
 from core.systems import SYSTEMS
+from core.text import CHUNK_CHARS, PASSAGE_WORDS
 from pages.session import shared
 from storage import __main__ as storage_cli
+from storage.access.sign_ins import SIGN_IN_LASTS
 from storage.exchange.exports.formats import FORMATS
 from storage.exchange.exports.snapshots import SNAPSHOT_FORMATS
 from storage.exchange.imports.importing import FORMATS as READ
@@ -40,7 +42,7 @@ def text_of(name: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below a heading, to the next one of its level or above."""
+    """The text below a heading, to the next one of its level or above."""
     match = re.search(rf"(?ms)^#+ {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text)
     assert match, heading
     return match[1]
@@ -76,13 +78,6 @@ def test_the_readme_lists_every_system() -> None:
     assert sorted(first_names(section(text_of("README.md"), "Systems"))) == sorted(SHOWN)
 
 
-def test_the_readme_and_its_table_mark_the_systems_that_are_a_mechanism_only() -> None:
-    marked = {name for name in SHOWN if SYSTEMS[name].mechanism_only}
-    table = rows(section(text_of("README.md"), "Systems"))
-    assert {names(cells[0])[0] for cells in table if "mechanism only" in cells[-1]} == marked
-    assert set(first_names(section(text_of("docs/systems.md"), "Mechanism only"))) == marked
-
-
 def test_the_readme_names_every_page() -> None:
     tour = section(text_of("README.md"), "A tour")
     assert set(re.findall(r"\*\*(\w+)\*\*:", tour)) == {title for title, _ in shared.PAGES.values()}
@@ -92,6 +87,13 @@ def test_documents_name_the_version() -> None:
     assert re.findall(r"(?m)^## \[([\d.]+)\]", text_of("CHANGELOG.md"))[0] == __version__
     assert f"\nversion: {__version__}\n" in text_of("CITATION.cff")
     assert f"Ambiscope {__version__}" in text_of("README.md")
+
+
+@pytest.mark.parametrize(
+    "path", [*OURS, *sorted((ROOT / "checkpoints").glob("*/README.md"))], ids=lambda p: "/".join(p.parts[-2:])
+)
+def test_no_line_or_cell_is_over_200_characters(path: Path) -> None:
+    assert [line[:80] for line in path.read_text(encoding="utf-8").splitlines() if len(line) > 200] == []
 
 
 # ------------------------------------------------------------ registries
@@ -186,6 +188,36 @@ def test_files_that_are_named_exist(path: Path) -> None:
     assert missing == []
 
 
+def test_the_architecture_names_every_module_and_folder() -> None:
+    """Those of the first level; the contents of a folder are described by its own docstrings."""
+    text = text_of("docs/architecture.md")
+    paths = [path for layer in ("core", "storage", "pages") for path in (ROOT / layer).iterdir() if path.name[0] != "_"]
+    known = [
+        p.relative_to(ROOT).as_posix() + "/" * p.is_dir() for p in paths if p.suffix == ".py" or (p / "__init__.py").is_file()
+    ]
+    assert [name for name in sorted(known) if f"`{name}`" not in text] == []
+
+
+def test_each_value_is_where_the_architecture_says() -> None:
+    for change, *cells in rows(section(text_of("docs/architecture.md"), "Where one value or rule is")):
+        spans = names(cells[0])
+        files = [ROOT / span for span in spans if (ROOT / span).exists()]
+        text = "".join(path.read_text(encoding="utf-8") for path in files)
+        assert files, change
+        assert spans[0] in text or (ROOT / spans[0]).exists(), change
+
+
+def test_documents_have_the_values_of_the_code() -> None:
+    for document, words in {
+        "README.md": f"passages of about {PASSAGE_WORDS} words",
+        "CONTRIBUTING.md": f"at most {PASSAGE_WORDS} words of a titled document",
+        "docs/formats.md": f"{PASSAGE_WORDS} words or {CHUNK_CHARS:,} characters",
+        "docs/security.md": f"lasts {SIGN_IN_LASTS.days} days",
+        "docs/deploy.md": f"signed in for {SIGN_IN_LASTS.days} days",
+    }.items():
+        assert words in text_of(document), document
+
+
 def test_recipes_name_what_the_files_hold() -> None:
     """A registry that CONTRIBUTING names in capitals stands in a file or folder of its row or list."""
     missing = []
@@ -201,7 +233,7 @@ def test_recipes_name_what_the_files_hold() -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """Of a document's headings, as GitHub makes them."""
+    """The anchors of a document's headings, as GitHub makes them."""
     heads = re.findall(r"(?m)^#+ (.*)$", prose(path))
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 

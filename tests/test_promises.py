@@ -1,4 +1,4 @@
-"""What the design promises of the code as a whole: rooms, import arrows without circles, lazy names, one reader of the environment."""
+"""Promises of the design: folders, import arrows without cycles, lazy names, one reader of the environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from core.systems import SYSTEMS
 
 MODULES = sorted(p for folder in ("core", "storage", "pages") for p in (ROOT / folder).rglob("*.py"))
 BESIDE = sorted(p for folder in ("benchmarks", "tests") for p in (ROOT / folder).rglob("*.py"))
-BASICS = ("core.errors", "core.json_io", "core.registry", "core.short_names", "core.text", "core.types")
+BASICS = ("core.errors", "core.json_io", "core.plugins", "core.registry", "core.short_names", "core.text", "core.types")
 
 
 @cache
@@ -74,7 +74,7 @@ ARROWS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "core.metrics": (("core", "torch"), ("core.metrics", *BASICS)),
     "core.datasets": (("core",), ("core.datasets", "core.disk", "core.metrics", *BASICS)),
     "core.annotating": (("core",), ("core.annotating", *BASICS)),
-    "core.disambiguation": (("core",), ("core.disambiguation", "core.decoding", *BASICS)),
+    "core.disambiguation": (("core",), ("core.disambiguation", *BASICS)),
     "core.models": (("core.systems", "core.training", "core.evaluation", "core.engine"), ()),
     "core.systems": (("core.training", "core.evaluation", "core.metrics", "core.datasets", "core.engine"), ()),
     "storage.records": (("storage",), ("storage.records",)),
@@ -90,6 +90,29 @@ def test_import_arrows(importing: str, never: tuple[str, ...], but: tuple[str, .
     paths = [path for name, path in NAMES.items() if inside(name, importing)]
     assert paths
     assert wrong_imports(paths, is_wrong) == []
+
+
+PAGES = {path.parent.name for path in (ROOT / "pages").glob("*/page.py")}
+
+
+def test_no_page_imports_a_page() -> None:
+    """Pages stand on pages.ui and pages.session; what several of them use is there.  Nothing around the pages imports one either."""
+    assert len(PAGES) >= 10
+
+    def is_in_another(own: str) -> Callable[[str], bool]:
+        others = tuple(f"pages.{page}" for page in PAGES - {own})
+        # `from pages.x import y` is met as both pages.x and pages.x.y
+        return lambda module: module not in others and inside(module, *others)
+
+    paths = {path: name.split(".")[1] for name, path in NAMES.items() if name.startswith("pages.")}
+    paths[ROOT / "streamlit_app.py"] = ""
+    assert [wrong for path, own in paths.items() for wrong in wrong_imports([path], is_in_another(own))] == []
+
+
+def test_pages_ui_stands_alone() -> None:
+    """Drawing from records needs no session and no store."""
+    paths = [path for name, path in NAMES.items() if inside(name, "pages.ui")]
+    assert wrong_imports(paths, lambda m: inside(m, "pages") and not inside(m, "pages.ui") and m != "pages") == []
 
 
 FOLDERS = {name_of(path) for path in MODULES if path.name == "__init__.py"}
@@ -156,7 +179,7 @@ def test_our_own_code_does_not_come_through_the_door() -> None:
 
 
 def test_one_system_never_imports_another() -> None:
-    """What systems share is in core.systems.base; a file that the registry names belongs to one system."""
+    """The shared parts of systems are in core.systems.base; a file that the registry names belongs to one system."""
     systems = {entry.target.partition(":")[0] for entry in SYSTEMS.values()}
     assert len(systems) >= 3
     for path in (ROOT / "core" / "systems").glob("*.py"):
@@ -177,6 +200,27 @@ def test_transformers_is_imported_by_one_thread_at_a_time() -> None:
             if heavy and line not in locked and name_of(path) != "core.models.language.local":
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module}")
     assert not wrong
+
+
+def test_dates_and_keys_are_written_in_one_place() -> None:
+    """core.text formats dates (names of files and folders aside); pages.ui.keys has the keys of buttons."""
+    dates = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and any(d in node.value for d in ("%Y-", "%H:", "%b"))
+    ]
+    assert {place.rpartition(":")[0] for place in dates} == {"core/text.py"}
+    keys = [
+        f"{path.relative_to(ROOT)}:{node.value.lineno}"
+        for path in MODULES
+        for node in nodes(path)
+        if isinstance(node, ast.keyword)
+        and node.arg == "shortcut"
+        and isinstance(node.value, ast.Constant)
+        and node.value.value
+    ]
+    assert keys == []
 
 
 def test_settings_is_the_only_reader_of_the_environment() -> None:
@@ -213,3 +257,4 @@ def test_every_system_resolves_and_is_described(name: str) -> None:
     assert callable(SYSTEMS.resolve(name))
     assert entry.summary
     assert entry.hidden or (entry.source and entry.needs)
+    assert "F1" not in f"{entry.summary} {entry.expect} {entry.missing}"  # how good a system is, its shipped run says

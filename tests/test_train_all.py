@@ -6,8 +6,11 @@ import contextlib
 import gzip
 import hashlib
 import json
+import re
+import shlex
 import subprocess
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from command_line import jsonl
 from benchmarks import train_all
 from core.cli import main as core_main
 from core.cli import parser
+from core.commands.train import TARGETS
 from core.engine import Engine
 from core.models.encoders import base
 from core.models.loading import finding, packaged
@@ -26,6 +30,7 @@ from core.models.span import model
 from core.settings import ROOT, Settings, child_environment
 from core.systems.base.options import Options
 from core.systems.base.system import answer
+from core.training.runs import arguments_of
 from core.types import Question
 
 NAMES = ("Anna", "Bert", "Cleo", "Dora", "Emil", "Fritz", "Greta", "Hugo", "Ida", "Jan", "Karl", "Lena")
@@ -98,7 +103,14 @@ def data(tmp_path: Path) -> Path:
         for years in ((1, 2), (1,))
     ]
     texts, questions = races()
+    manuals = [{**row, "conditions": ["first", "second"]} for row in multi]
+    asked = jsonl([{"question": "Who is evaluated?"}])
     files = {
+        "manuals/train.jsonl.gz": jsonl(manuals),
+        **{
+            name: with_ids([{"question": "Who is evaluated?"}]) if name.endswith(".json") else asked
+            for name in train_all.EXCLUDED
+        },
         "reading/train.jsonl.gz": jsonl(reading),
         "multi/train.jsonl.gz": jsonl(multi),
         "passages/wiki.tsv.gz": passages_table(cups),
@@ -115,6 +127,7 @@ def data(tmp_path: Path) -> Path:
 
 def words(data: Path, out: Path, *more: str) -> list[str]:
     folders = ["--data", str(data), "--annotated", str(data / "races"), "--out", str(out)]
+    folders += ["--manuals", str(data / "manuals" / "train.jsonl.gz")]
     return [*folders, "--device", "cpu", "--precision", "fp32", *more]
 
 
@@ -123,12 +136,14 @@ def planned(data: Path, out: Path, *more: str) -> list[train_all.Stage]:
 
 
 @pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, one_thread: None) -> Iterator[list[str]]:
-    """Each stage runs in this process, the strong network over a tiny base.  The names of the logs of what ran."""
+def in_process(
+    monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path, tiny_decoder_folder: Path, one_thread: None
+) -> Iterator[list[str]]:
+    """Each stage runs in this process, the strong network and the writer over tiny bases.  The names of the logs of what ran."""
     ran: list[str] = []
-    real = packaged.packaged_folder
+    real, tiny = packaged.packaged_folder, {packaged.MPNET: tiny_mpnet_folder, packaged.SMOLLM: tiny_decoder_folder}
     for owner in (packaged, finding, base):  # which have it by name
-        monkeypatch.setattr(owner, "packaged_folder", lambda n: tiny_mpnet_folder if n == packaged.MPNET else real(n))
+        monkeypatch.setattr(owner, "packaged_folder", lambda n: tiny.get(n) or real(n))
     model.load_tokenizer.cache_clear()  # another test may have loaded that of the real base
 
     def run(words: list[str], device: str, log: Path, **settings: str) -> None:
@@ -152,7 +167,11 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
     stages = planned(data, out, "--tiny")
     assert in_process == [stage.name for stage in stages]
 
-    bundled = {f.relative_to(ROOT / "checkpoints") for f in (ROOT / "checkpoints").rglob("*") if f.is_file()}
+    bundled = {
+        f.relative_to(ROOT / "checkpoints")
+        for f in (ROOT / "checkpoints").glob("*/*")
+        if f.is_file() and f.parent.name != "in_training"
+    }
     bundled.discard(Path("mpnet", "calibration.json"))  # a network that learned for two steps is not calibrated
     assert bundled <= {f.relative_to(out) for f in out.rglob("*") if f.is_file()}  # its model card among them
 
@@ -169,6 +188,9 @@ def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in
     contents = ["## minilm", "`python -m core train answerer --stage joint --base minilm", f"sha256 `{digest}`", "exact_match"]
     assert [text for text in contents if text not in card] == []
     assert str(tmp_path) not in card
+    excluded = hashlib.sha256((out / "data" / "open" / "webquestions.jsonl").read_bytes()).hexdigest()
+    assert excluded in card.partition("`minilm`: the questions of ")[2]
+    assert "`rewriter`: no question was excluded" in (out / "rewriter" / "README.md").read_text(encoding="utf-8")
 
     assert train_all.main(words(data, out, "--tiny")) == 0
     assert len(in_process) == len(stages)  # what is done is not done again
@@ -181,11 +203,57 @@ def test_every_stage_is_a_command_and_comes_after_what_it_reads(data: Path, tmp_
         assert set(stage.reads) <= set(before), stage.name
         before.append(stage.name)
         args = parser().parse_args(list(stage.words))
-        assert (args.seed, args.out) == (0, stage.out)
+        assert args.out == stage.out
         assert not [p for p in stage.data if "dev" in p.name or "starter" in str(p)], stage.name
         named = {s.name for s in stages if any(str(s.weights) == w.rpartition(":")[2] for w in stage.words)}
         assert named <= set(stage.reads), stage.name
-    assert len(set(before)) == len(before) == 9
+    assert len(set(before)) == len(before) == 10
+
+
+# what does not change the weights, or is counted otherwise: the bundled ones ended after minutes, which gave the plan's steps
+NOT_COMPARED = {"what", "out", "steps", "minutes", "evaluate_every", "save_minutes", "workers", "precision", "log_with"}
+NOT_TRAINED_ON = {"ambignq_dev"}  # what a command only measures
+OTHERWISE = {"writer": {"init", "seed", "steps"}}  # the bundled one is of two runs, which the plan does in one
+
+
+@pytest.mark.parametrize("name", sorted(p.parent.name for p in (ROOT / "checkpoints").glob("*/config.json")))
+def test_the_plan_has_the_arguments_of_the_bundled_weights(data: Path, tmp_path: Path, name: str) -> None:
+    options = ["--data", str(data), "--out", str(tmp_path), "--manuals", str(data / "manuals" / "train.jsonl.gz")]
+    stage = next(s for s in train_all.plan(train_all.parse(options)) if s.name == name)
+    about = json.loads((ROOT / "checkpoints" / name / "config.json").read_text(encoding="utf-8"))["about"]
+    arguments = about["arguments"]
+    args = parser().parse_args(list(stage.words))
+    target = TARGETS[stage.words[1]]
+    values = {f.name: getattr(args, f.name) for f in fields(target.config) if f.metadata}
+    config = target.config(**{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()})
+    otherwise = OTHERWISE.get(name, set())
+    ignored = NOT_COMPARED | NOT_TRAINED_ON | otherwise
+    planned_arguments = {n: v for n, v in arguments_of(target.name, config).items() if n not in ignored}
+    known = {n: v for n, v in arguments.items() if n in planned_arguments}
+    if known.get("init"):
+        known["init"], planned_arguments["init"] = (
+            known["init"].rpartition("/")[2],
+            "small:" + planned_arguments["init"].rpartition("/")[2],
+        )
+    assert {n: planned_arguments[n] for n in known} == known
+    if "steps" in set(arguments) - otherwise:  # of a run that ended after minutes, as many as it took
+        assert args.steps == (about["figures"]["step"] if arguments.get("minutes") else arguments["steps"])
+    card = (ROOT / "checkpoints" / name / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"(?m)^```sh\n.*-m core (train [^`]*)```$", card.replace("\\\n", ""))
+    on_card = parser().parse_args([word for word in shlex.split(command) if word != "..."])
+    shown = {n: v for n in values if isinstance(v := getattr(on_card, n), int | float | str) and n not in ignored | {"init"}}
+    assert shown == {n: arguments.get(n, v) for n, v in shown.items()}
+
+
+def test_the_plan_has_the_calibration_of_the_bundled_weights(data: Path, tmp_path: Path) -> None:
+    stage = next(s for s in planned(data, tmp_path) if s.name == "calibration")
+    card = " ".join((ROOT / "checkpoints" / "mpnet" / "README.md").read_text(encoding="utf-8").split())
+    (command,) = re.findall(r"`python -m core (train calibration [^`]*)`", card)
+    on_card, args = (parser().parse_args(list(words)) for words in (shlex.split(command), stage.words))
+    assert (args.systems, args.limit, args.seed) == (on_card.systems, on_card.limit, on_card.seed)
+    fitted = json.loads((ROOT / "checkpoints" / "mpnet" / "calibration.json").read_text(encoding="utf-8"))
+    assert set(fitted) == set(args.systems)
+    assert {f"{row['fitted_on'].split()[0]}" for row in fitted.values()} == {str(args.limit)}
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, broken: str = "") -> list[str]:

@@ -1,4 +1,4 @@
-"""How well it answers: figures on questions that no training saw."""
+"""Answer quality: figures on questions that no training saw."""
 
 from __future__ import annotations
 

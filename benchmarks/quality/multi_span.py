@@ -40,7 +40,7 @@ Scored = list[tuple[str, float]]  # answers in order; each needs a limit of at m
 
 @dataclass(frozen=True)
 class Way:
-    """How answers are found."""
+    """One way of finding answers."""
 
     name: str
     find: Callable[[str, Sequence[RetrievedPassage]], Scored]
@@ -77,7 +77,7 @@ def ways(answerer: SpanAnswerer, reader: PassageReader) -> list[Way]:
 
 
 def answers_of_ways(ways: Sequence[Way], rows: Sequence[dict[str, Any]], out: Path) -> list[dict[str, Scored]]:
-    """What each way finds for each row, from `out` where it is there already."""
+    """Each way's answers for each row, read from `out` if they are there already."""
     answers_by_id = {row["id"]: row["found"] for _, row in json_io.read_lines(out)} if out.exists() else {}
     for number, row in enumerate(rows, 1):
         if row["id"] in answers_by_id:
@@ -114,14 +114,15 @@ def questions(file: Path, sources: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def balanced(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many questions with one answer as with several, in turn: nine tenths of Quoref's have one, and the test questions do not."""
+    """Alternates questions with one answer and with several, in equal numbers, because nine tenths of Quoref's have one and the
+    test questions don't."""
     several = [row for row in rows if len(row["answers"]) > 1]
     single = [row for row in rows if len(row["answers"]) == 1]
     return [row for pair in zip(several, single) for row in pair]
 
 
 def report(rows: Sequence[dict[str, Any]], answers: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """As `core evaluate` reports, as much as a table needs."""
+    """A report in the form of `core evaluate`, with as much as a table needs."""
     values = [f1(row["answers"], texts) for texts, row in zip(answers, rows)]
     return {
         "rows": [

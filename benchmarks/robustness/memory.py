@@ -2,7 +2,7 @@
 
     python -m benchmarks.robustness.memory [--system ambiscope] [--questions 500] [--corpus practice]
 
-Each question is asked in a thread of its own, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
+Each question is asked in a separate thread, as the app does.  The questions are distinct and spread over a file; with `--corpus practice` their
 passages are read from data/practice into a corpus of that name first.  Exit code 1 where the process grew above `--most` MB, or had more handles
 at the end than after the tenth question.
 """
@@ -20,6 +20,7 @@ from benchmarks.timing import peak_mb
 from core.datasets import load
 from core.engine import Engine
 from core.errors import AmbiscopeError
+from core.retrieval.library import BuildOptions
 from core.retrieval.readers.lines import Limits
 from core.settings import ROOT, Settings, quiet_libraries
 from core.systems import passages_to_read
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     engine = Engine(settings)
     if args.corpus == "practice":
         passages = ROOT / "data" / "practice" / "passages.tsv.gz"
-        engine.library.create("practice", [passages], limits=Limits.for_own_files(settings))
+        engine.library.create("practice", [passages], options=BuildOptions(Limits.for_own_files(settings)))
     texts = list(dict.fromkeys(q.question for q in load(args.file)))
     if len(texts) < args.questions:
         parser.error(f"{args.file} has {len(texts)} distinct questions")

@@ -59,7 +59,7 @@ def service(batch: int, workers: int) -> Iterator[tuple[httpx.Client, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process with all its threads so far."""
+    """The CPU seconds of a process with all its threads so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

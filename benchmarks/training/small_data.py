@@ -19,17 +19,26 @@ TRAIN, HELD_OUT = 12, 12  # questions of each annotated folder, and of all of th
 OTHERS = 20  # passages of an annotated folder that these questions do not name
 
 
-def write_small(data: Path, annotated: Sequence[Path], out: Path, seed: int = 0) -> tuple[Path, list[Path]]:
-    """(the folder that stands for `data`, those that stand for `annotated`).  Written again, every file is the same byte for byte."""
+def write_small(
+    data: Path, annotated: Sequence[Path], more: Sequence[Path], copied: Sequence[str], out: Path, seed: int = 0
+) -> list[Path]:
+    """Writes `out`, which stands for `data`; returns the folders that stand for `annotated`.  Written again, every file is the same byte for byte.
+
+    `more`: further files in the layout of `multi`, each below the name of its folder.  `copied`: files of `data` that stay whole.
+    """
     rng = random.Random(seed)
     for name, count in (("reading/train.jsonl.gz", READING), ("multi/train.jsonl.gz", MULTI)):
         _write(out / name, _some(_lines(data / name), count, rng))
+    for path in more:
+        _write(out / path.parent.name / path.name, _some(_lines(path), MULTI, rng))
+    for name in copied:
+        disk.write_bytes(out / name, (data / name).read_bytes())
     pairs = json.loads((data / "ambignq" / "train_light.json").read_text(encoding="utf-8"))
     disk.write_text(out / "ambignq" / "train_light.json", json.dumps(_some(pairs, AMBIGNQ, rng)))
     first, *rows = _lines(data / "passages" / "wiki.tsv.gz")
     _write(out / "passages" / "wiki.tsv.gz", [first, *_some(rows, PASSAGES, rng)])
     held_out = -(-HELD_OUT // len(annotated))
-    return out, [_annotated(folder, out / folder.name, held_out, rng) for folder in annotated]
+    return [_annotated(folder, out / folder.name, held_out, rng) for folder in annotated]
 
 
 def _annotated(folder: Path, out: Path, held_out: int, rng: random.Random) -> Path:
@@ -51,7 +60,7 @@ def _annotated(folder: Path, out: Path, held_out: int, rng: random.Random) -> Pa
 
 
 def _some(rows: Sequence[Any], count: int, rng: random.Random) -> list[Any]:
-    """At most so many rows, in their order."""
+    """At most this many rows, in their order."""
     return [rows[i] for i in sorted(rng.sample(range(len(rows)), min(count, len(rows))))]
 
 
@@ -62,4 +71,5 @@ def _lines(path: Path) -> list[str]:
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:
-    disk.write_bytes(path, gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
+    text = "".join(f"{line}\n" for line in lines).encode()
+    disk.write_bytes(path, gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)

@@ -72,7 +72,7 @@ def dpr(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
 
 
 def rectify(cases: Sequence[Case], model: t.BatchAnsweringModel) -> SettingsTried:
-    """With the reader alone (`mix` 1), and with the verifier."""
+    """Settings with the reader alone (`mix` 1) and with the verifier."""
     options, verifier = RectifyOptions(), AnswererEvidence(model)
     recalled = [recall(c.passages, c.readouts[: c.top_k], options.surplus, options.evidence)[:MAX_VERIFIED] for c in cases]
     verdicts = [verifier.judge(c.example.question, spans) for c, spans in zip(cases, recalled)]

@@ -1,4 +1,5 @@
-"""When two people's annotations of one question agree: such an item needs no validation (AmbigQA, section 3).
+"""Decides whether two people's annotations of one question agree.  An item whose annotations agree needs no validation
+(AmbigQA, section 3).
 
 They agree when they are of the same kind, when their answers match one to one, and when the disambiguated questions of matched answers are
 equal after normalisation.  Two answers match when a normalised alias of one is an alias of the other and of no third answer.
@@ -17,12 +18,12 @@ from core.types import Annotation, QAPair
 
 
 def agree(annotations: Sequence[Annotation]) -> bool:
-    """True for two or more annotations that agree, each with every other one."""
+    """Whether two or more annotations agree, each with every other one."""
     return _aligned_pairs(annotations) is not None
 
 
 def merged(annotations: Sequence[Annotation]) -> Annotation:
-    """Merges annotations that agree: the first one's answers and questions, with the aliases and passages of all.
+    """Merges annotations that agree: the first one's answers and questions, with everybody's aliases and passages.
 
     Raises ValueError for annotations that do not agree.
     """
@@ -36,8 +37,27 @@ def merged(annotations: Sequence[Annotation]) -> Annotation:
     return replace(annotations[0], pairs=tuple(pairs))
 
 
+def settled(annotations: Sequence[Annotation]) -> tuple[Annotation, tuple[int, ...]] | None:
+    """The annotation that several people's annotations amount to without validation, and the numbers of the people it came
+    from.  It is the only annotation, or the one that all or more than half of them agree on, with everybody's aliases.  None if
+    no majority agrees.
+    """
+    if len(annotations) == 1:
+        return annotations[0], (0,)
+    largest: list[int] = []
+    for start in range(len(annotations)):
+        group = [start]
+        for number in range(start + 1, len(annotations)):
+            if agree([annotations[i] for i in (*group, number)]):
+                group.append(number)
+        largest = max(largest, group, key=len)
+    if 2 * len(largest) <= len(annotations):
+        return None
+    return merged([annotations[i] for i in largest]), tuple(largest)
+
+
 def _aligned_pairs(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]] | None:
-    """For each answer of the first annotation, the same answer in each of them; None if they do not agree."""
+    """The same answer in each annotation, for each answer of the first; None if they don't agree."""
     if len(annotations) < 2 or len({a.type for a in annotations}) > 1:
         return None
     partners = {}
@@ -55,7 +75,7 @@ def _aligned_pairs(annotations: Sequence[Annotation]) -> list[tuple[QAPair, ...]
 
 
 def _partners(first: Annotation, second: Annotation) -> list[int] | None:
-    """For each answer of `first`, its index in `second`; None unless all match one to one, with equal questions."""
+    """The index in `second` of each answer of `first`; None unless all match one to one with equal questions."""
     ours, theirs = ([answer_keys(p.answers) for p in annotation.pairs] for annotation in (first, second))
     owners = Counter(key for keys in (*ours, *theirs) for key in keys)
     candidates = [[j for j, b in enumerate(theirs) if any(owners[key] == 2 for key in a & b)] for a in ours]

@@ -1,10 +1,13 @@
-"""Aliases of one answer: typed in one field with `|` between them, as in the AmbigQA authors' interface."""
+"""The aliases of one answer, typed in one field and separated by `|`, as in the AmbigQA authors' interface."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 SEPARATOR = "|"
+# soft hyphens, zero-width spaces, marks of direction, word joiners; not the joiners that Persian, Indic scripts and emoji need
+_UNSEEN = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]")
 
 
 def parse_aliases(text: str) -> tuple[str, ...]:
@@ -25,6 +28,15 @@ def join_aliases(aliases: Iterable[str]) -> str:
     return f" {SEPARATOR} ".join(" ".join(alias.replace(SEPARATOR, "/").split()) for alias in aliases)
 
 
+def without_unseen(text: str) -> str:
+    r"""The text without invisible characters; a tab or a line break becomes a space.
+
+    >>> without_unseen("Nata\u00adlie\tWood")
+    'Natalie Wood'
+    """
+    return re.sub(r"[\t\r\n\v\f]", " ", _UNSEEN.sub("", text))
+
+
 def distinct(aliases: Iterable[str]) -> tuple[str, ...]:
-    """In order, white space collapsed, without empty ones and exact repetitions."""
+    """The values in order with white space collapsed, without empty ones and exact repetitions."""
     return tuple(dict.fromkeys(flat for alias in aliases if (flat := " ".join(alias.split()))))

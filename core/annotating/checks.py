@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import date
 
-from core.text import answer_keys, question_key, word_tokens
+from core.text import answer_keys, date_text, question_key, word_tokens
 from core.types import Annotation
 
 YEARS_AFTER, YEARS_BEFORE = 3, 5  # authors: 2012-2020 around 2017
@@ -27,7 +27,8 @@ _SLASH = re.compile(r"[^\W\d_]\)?\s*/\s*\(?[^\W\d_]")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`pair` counts from 0, None: the whole annotation.  `field`: "question", "answers" or empty.  `message` says what to do."""
+    """`pair` counts from 0; None means the whole annotation.  `field`: "question", "answers" or empty.  `message` says what to
+    do."""
 
     code: str
     message: str
@@ -39,7 +40,8 @@ class Finding:
 
 
 def errors(annotation: Annotation, prompt: str, *, opened_count: int | None, must_read: int = 1) -> tuple[Finding, ...]:
-    """What blocks the submission.  `opened_count`: how many passages were opened, None where reading is not required.
+    """The findings that block the submission.  `opened_count`: the number of opened passages, or None if reading isn't
+    required.
 
     Codes: few-pairs, many-pairs, empty-question, empty-answer, duplicate-question, same-as-prompt, no-question-mark, nothing-read.
     """
@@ -83,7 +85,7 @@ def errors(annotation: Annotation, prompt: str, *, opened_count: int | None, mus
 
 
 def doubts(annotation: Annotation, prompt: str, *, reference_date: date | None, alias_words: int = 7) -> tuple[Finding, ...]:
-    """What to look at once more; kept with the annotation and never a reason to refuse it.
+    """The findings that deserve a second look.  They are stored with the annotation and never block it.
 
     Codes: long-alias, slash, shared-answer (answers); time-dependent, question-word, other (questions).  No time-dependent ones
     without a reference date.
@@ -110,8 +112,9 @@ def doubts(annotation: Annotation, prompt: str, *, reference_date: date | None, 
     if several and reference_date is not None:
         near = range(reference_date.year - YEARS_BEFORE, reference_date.year + YEARS_AFTER + 1)
         if sum(any(int(year) in near for year in _YEAR.findall(pair.question)) for pair in annotation.pairs) > MAX_CASES:
-            reference = reference_date.isoformat()
-            message = f"More than {MAX_CASES} pairs name a year close to {reference}: keep the {MAX_CASES} latest."
+            message = (
+                f"More than {MAX_CASES} pairs name a year close to {date_text(reference_date)}: keep the {MAX_CASES} latest."
+            )
             findings.append(Finding("time-dependent", message))
     return tuple(findings)
 
@@ -122,7 +125,7 @@ def _question_doubts(question: str, prompt: str, number: int, reference_date: da
     if reference_date is not None and (time_words := _time_words(question, tokens, reference_date)):
         message = (
             f"'{time_words}' depends on when it is asked. Write the year or date, and give at most the {MAX_CASES} latest cases "
-            f"up to {reference_date.isoformat()}."
+            f"up to {date_text(reference_date)}."
         )
         findings.append(Finding("time-dependent", message, number, "question"))
     prompt_word, word = question_word(prompt), question_word(question)

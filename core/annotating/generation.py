@@ -10,14 +10,14 @@ from core.annotating.aliases import join_aliases, parse_aliases
 from core.errors import InputError
 from core.types import Annotation, QAPair
 
-Kind = Literal["", "none", "single", "multiple"]
-Action = Literal["accepted", "edited", "rejected"]
+AnswerKind = Literal["", "none", "single", "multiple"]
+SuggestionAction = Literal["accepted", "edited", "rejected"]
 MAX_PAIRS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class PairField:
-    """As typed; `key` identifies it within the form."""
+    """One pair's fields as typed.  `key` identifies it within the form."""
 
     key: int
     question: str = ""
@@ -45,21 +45,21 @@ class OfferedSuggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class GenerationForm:
     """`pairs` has at least one.  `taken`: suggestion -> key of the pair it became, or None for a rejected one."""
 
-    kind: Kind = ""
+    kind: AnswerKind = ""
     pairs: tuple[PairField, ...] = (PairField(0),)
     taken: tuple[tuple[str, int | None], ...] = ()
     note: str = ""
     next: int = 1
 
     def counted_pairs(self) -> tuple[PairField, ...]:
-        """The pairs that count: all of several, the first of a single answer, none of no answer."""
+        """The pairs that count: all of them for several answers, the first for a single answer, none for no answer."""
         return {"multiple": self.pairs, "single": self.pairs[:1]}.get(self.kind, ())
 
     def annotation(self) -> Annotation:
-        """Raises InputError while no kind is chosen."""
+        """The annotation that the form stands for.  Raises InputError while no kind is chosen."""
         if not self.kind:
             raise InputError("choose first: no answer, a single answer, or several answers")
         several = self.kind == "multiple"
@@ -73,32 +73,32 @@ class Form:
 # ---------------------------------------------------------------- changes
 
 
-def choose(form: Form, kind: Kind) -> Form:
-    """Changes the kind without losing pairs: they come back with 'several', which starts with two."""
+def choose(form: GenerationForm, kind: AnswerKind) -> GenerationForm:
+    """Changes the kind without losing pairs.  They come back with 'several', which starts with two."""
     form = replace(form, kind=kind)
     return add_pair(form) if kind == "multiple" and len(form.pairs) < 2 else form
 
 
-def add_pair(form: Form) -> Form:
+def add_pair(form: GenerationForm) -> GenerationForm:
     """Raises InputError at 100 pairs."""
     if len(form.pairs) >= MAX_PAIRS:
         raise InputError(f"there are {MAX_PAIRS} pairs already; combine some")
     return replace(form, pairs=(*form.pairs, PairField(form.next)), next=form.next + 1)
 
 
-def delete_pair(form: Form, key: int) -> Form:
-    """The last one is emptied instead.  A suggestion that it came from counts as rejected."""
+def delete_pair(form: GenerationForm, key: int) -> GenerationForm:
+    """Deletes a pair, or empties it if it is the last one.  A suggestion that it came from counts as rejected."""
     pairs = tuple(p for p in form.pairs if p.key != key)
     taken = tuple((offer, None if pair_key == key else pair_key) for offer, pair_key in form.taken)
     form = replace(form, pairs=pairs, taken=taken)
     return form if pairs else replace(form, pairs=(PairField(form.next),), next=form.next + 1)
 
 
-def _change_pair(form: Form, key: int, change: Callable[[PairField], PairField]) -> Form:
+def _change_pair(form: GenerationForm, key: int, change: Callable[[PairField], PairField]) -> GenerationForm:
     return replace(form, pairs=tuple(change(p) if p.key == key else p for p in form.pairs))
 
 
-def fill(form: Form, key: int, *, question: str | None = None, answers: str | None = None) -> Form:
+def fill(form: GenerationForm, key: int, *, question: str | None = None, answers: str | None = None) -> GenerationForm:
     """Sets the text of one field.  A deleted pair stays deleted."""
 
     def change(pair: PairField) -> PairField:
@@ -109,7 +109,7 @@ def fill(form: Form, key: int, *, question: str | None = None, answers: str | No
     return _change_pair(form, key, change)
 
 
-def cite(form: Form, key: int, passage_id: str) -> Form:
+def cite(form: GenerationForm, key: int, passage_id: str) -> GenerationForm:
     """Adds a passage to a pair's evidence, or removes it again."""
 
     def change(pair: PairField) -> PairField:
@@ -120,11 +120,11 @@ def cite(form: Form, key: int, passage_id: str) -> Form:
     return _change_pair(form, key, change)
 
 
-def accept(form: Form, offer: OfferedSuggestion) -> Form:
-    """Puts a suggestion into the first empty pair, or a new one.  The first makes a single answer, a second one several."""
+def accept(form: GenerationForm, offer: OfferedSuggestion) -> GenerationForm:
+    """Puts a suggestion into the first empty pair, or a new one.  The first one makes a single answer, a second one several."""
     form = withdraw(form, offer)
     filled = [p for p in form.counted_pairs() if not p.empty]
-    kind: Kind = "multiple" if filled or form.kind == "multiple" else "single"
+    kind: AnswerKind = "multiple" if filled or form.kind == "multiple" else "single"
     if kind == "single" and not form.pairs[0].empty:  # pairs hidden by 'no answer' go below
         form = replace(form, pairs=(PairField(form.next), *form.pairs), next=form.next + 1)
     empty = next((p for p in form.pairs if p.empty), None)
@@ -136,12 +136,12 @@ def accept(form: Form, offer: OfferedSuggestion) -> Form:
     return replace(form, kind=kind, taken=(*form.taken, (offer.key, empty.key)))
 
 
-def reject(form: Form, offer: OfferedSuggestion) -> Form:
+def reject(form: GenerationForm, offer: OfferedSuggestion) -> GenerationForm:
     form = withdraw(form, offer)
     return replace(form, taken=(*form.taken, (offer.key, None)))
 
 
-def withdraw(form: Form, offer: OfferedSuggestion) -> Form:
+def withdraw(form: GenerationForm, offer: OfferedSuggestion) -> GenerationForm:
     """Withdraws a decision; the pair made from the suggestion is deleted."""
     pair_key = dict(form.taken).get(offer.key)
     if pair_key is not None:
@@ -149,8 +149,8 @@ def withdraw(form: Form, offer: OfferedSuggestion) -> Form:
     return replace(form, taken=tuple((k, v) for k, v in form.taken if k != offer.key))
 
 
-def decision_on(form: Form, offer: OfferedSuggestion) -> Action | None:
-    """The decision on a suggestion, None if undecided.  A pair that does not count is a rejection."""
+def decision_on(form: GenerationForm, offer: OfferedSuggestion) -> SuggestionAction | None:
+    """The decision on a suggestion, None if undecided.  A pair that doesn't count is a rejection."""
     pair_keys = dict(form.taken)
     if offer.key not in pair_keys:
         return None
@@ -163,7 +163,7 @@ def decision_on(form: Form, offer: OfferedSuggestion) -> Action | None:
     return "accepted" if is_unchanged else "edited"
 
 
-def from_annotation(annotation: Annotation) -> Form:
-    """The form of an annotation, for drafts from another program.  `|` between aliases."""
+def from_annotation(annotation: Annotation) -> GenerationForm:
+    """The form of an annotation, for drafts from another program, with `|` between aliases."""
     pairs = tuple(PairField(i, p.question, join_aliases(p.answers), p.passage_ids) for i, p in enumerate(annotation.pairs))
-    return Form(annotation.type, pairs or (PairField(0),), next=max(1, len(pairs)))
+    return GenerationForm(annotation.type, pairs or (PairField(0),), next=max(1, len(pairs)))

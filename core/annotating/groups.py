@@ -25,8 +25,8 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One pair of one annotator; `by` is empty for what the validator added."""
+class PairPart:
+    """One pair of one annotator.  `by` is empty for a pair that the validator added."""
 
     by: str
     aliases: tuple[str, ...]
@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    parts: tuple[Part, ...]
+    parts: tuple[PairPart, ...]
 
     @property
     def aliases(self) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """What a validator works on.  `none_by`: the annotators who found no answer."""
+    """The answers that a validator works on.  `none_by`: the annotators who found no answer."""
 
     prompt: str
     groups: tuple[Group, ...] = ()
@@ -84,7 +84,7 @@ def union(prompt: str, annotations: Sequence[tuple[str, Annotation]]) -> Sheet:
             aliases = distinct(pair.answers)
             question = " ".join(pair.question.split())
             variants = (Variant(question),) if question and annotation.type == "multiple" else ()
-            part = Part(annotator, aliases, variants, pair.passage_ids)
+            part = PairPart(annotator, aliases, variants, pair.passage_ids)
             keys = answer_keys(aliases)
             matches = [i for i, g in enumerate(groups) if keys & answer_keys(g.aliases)]
             if not matches:
@@ -98,7 +98,8 @@ def union(prompt: str, annotations: Sequence[tuple[str, Annotation]]) -> Sheet:
 
 
 def to_annotation(sheet: Sheet) -> Annotation:
-    """In AmbigNQ's form.  A group's first included question is its pair's question: an AmbigNQ pair has one."""
+    """The sheet in AmbigNQ's form. A group's first included question is its pair's question, because an AmbigNQ pair has
+    one."""
     pairs = tuple(QAPair(g.included[0] if g.included else "", g.aliases, g.passage_ids) for g in sheet.groups)
     if not pairs:
         return Annotation("none")
@@ -121,7 +122,7 @@ def _put(sheet: Sheet, index: int, *groups: Group) -> Sheet:
 
 
 def combine(sheet: Sheet, indexes: Collection[int]) -> Sheet:
-    """One group of two or more, at the position of the first.  Raises InputError for fewer."""
+    """Combines groups into one, at the position of the first.  Raises InputError for fewer than two."""
     first, *others = sorted(set(indexes)) or [0]
     if not others:
         raise InputError("choose two answers or more to combine")
@@ -131,7 +132,7 @@ def combine(sheet: Sheet, indexes: Collection[int]) -> Sheet:
 
 
 def separate(sheet: Sheet, index: int) -> Sheet:
-    """A group for each of its parts, as the annotators wrote them.  Raises InputError for one part."""
+    """Splits a group into its parts, as the annotators wrote them.  Raises InputError for a group of one part."""
     group = _check(sheet, index)
     if len(group.parts) < 2:
         raise InputError(f"answer {index + 1} has only one part; there is nothing to separate")
@@ -139,7 +140,7 @@ def separate(sheet: Sheet, index: int) -> Sheet:
 
 
 def delete(sheet: Sheet, indexes: Collection[int]) -> Sheet:
-    """Raises InputError when no answer is chosen."""
+    """Deletes answers.  Raises InputError when none is chosen."""
     if not indexes:
         raise InputError("choose an answer to delete")
     for index in indexes:
@@ -148,7 +149,7 @@ def delete(sheet: Sheet, indexes: Collection[int]) -> Sheet:
 
 
 def correct(sheet: Sheet, index: int, part: int, aliases: Sequence[str]) -> Sheet:
-    """Replaces the aliases of one part.  Raises InputError for none: use `delete`."""
+    """Replaces the aliases of one part.  Raises InputError for an empty list; use `delete` for that."""
     group, names = _check(sheet, index), distinct(aliases)
     if not names:
         raise InputError(f"answer {index + 1} would be empty; write it, or delete the answer")
@@ -163,7 +164,7 @@ def add(sheet: Sheet, aliases: Sequence[str], question: str = "", passage_ids: S
     names, flat = distinct(aliases), " ".join(question.split())
     if not names:
         raise InputError("write the answer to add")
-    part = Part("", names, (Variant(flat),) if flat else (), tuple(passage_ids))
+    part = PairPart("", names, (Variant(flat),) if flat else (), tuple(passage_ids))
     return replace(sheet, groups=(*sheet.groups, Group((part,))))
 
 
@@ -191,7 +192,7 @@ def include(sheet: Sheet, index: int, text: str) -> Sheet:
 
 
 def edit(sheet: Sheet, index: int, text: str, question: str) -> Sheet:
-    """Replaces a wording; the new one is included.  Raises InputError for an empty one."""
+    """Replaces a wording and includes the new one.  Raises InputError for an empty wording."""
     flat = " ".join(question.split())
     if not flat:
         raise InputError("the question would be empty; exclude it instead")

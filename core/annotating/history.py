@@ -11,7 +11,8 @@ MAX_STEPS = 200
 
 @dataclass
 class History(Generic[T]):
-    """The current value and earlier ones, oldest first.  Consecutive changes of one field (`field` not empty) are one step."""
+    """The current value and the earlier ones, oldest first. Consecutive changes of one field (`field` not empty) are one
+    step."""
 
     now: T
     before: list[T] = field(default_factory=list)

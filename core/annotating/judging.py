@@ -12,10 +12,10 @@ from core.annotating.labels import Label, Preference, QuestionLabel
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One displayed answer.  `asks`: it has a disambiguated question, which is judged too."""
+    """One displayed answer, which may be in both sets.  Its distinct disambiguated questions are judged too."""
 
-    key: str  # prediction id and position, as `unit_key` makes it
-    asks: bool
+    key: str  # of its label: prediction id and position, as `unit_key` makes it
+    questions: tuple[str, ...] = ()  # keys of the labels of its questions
 
 
 def unit_key(prediction_id: str, position: int) -> str:
@@ -23,7 +23,7 @@ def unit_key(prediction_id: str, position: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class JudgingForm:
     labels: Mapping[str, Label] = field(default_factory=dict)
     questions: Mapping[str, QuestionLabel] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -36,16 +36,16 @@ class Form:
         return tuple(aliases for line in self.missing.splitlines() if (aliases := parse_aliases(line)))
 
 
-def judge(form: Form, key: str, label: Label | None) -> Form:
+def judge(form: JudgingForm, key: str, label: Label | None) -> JudgingForm:
     """Sets an answer's label; None removes it."""
     return replace(form, labels=_with(form.labels, key, label))
 
 
-def judge_question(form: Form, key: str, label: QuestionLabel | None) -> Form:
+def judge_question(form: JudgingForm, key: str, label: QuestionLabel | None) -> JudgingForm:
     return replace(form, questions=_with(form.questions, key, label))
 
 
-def annotate(form: Form, key: str, note: str) -> Form:
+def annotate(form: JudgingForm, key: str, note: str) -> JudgingForm:
     return replace(form, notes=_with(form.notes, key, note.strip() or None))
 
 
@@ -54,26 +54,27 @@ def _with(old: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     return others if value is None else {**others, key: value}
 
 
-def open_parts(form: Form, unit: Unit) -> tuple[str, ...]:
-    """The missing labels of an answer: "answer", "question"."""
+def open_parts(form: JudgingForm, unit: Unit) -> tuple[str, ...]:
+    """The labels that an answer still lacks: "answer", "question"."""
     missing = ["answer"] if unit.key not in form.labels else []
-    if unit.asks and unit.key not in form.questions:
+    if any(key not in form.questions for key in unit.questions):
         missing.append("question")
     return tuple(missing)
 
 
-def next_open(form: Form, units: Sequence[Unit], after: int = -1) -> int | None:
+def next_open(form: JudgingForm, units: Sequence[Unit], after: int = -1) -> int | None:
     """The index of the next answer that is not fully judged, from `after` on, wrapping around; None if all are."""
     order = [*range(after + 1, len(units)), *range(0, max(0, after + 1))]
     return next((i for i in order if open_parts(form, units[i])), None)
 
 
-def problems(form: Form, units: Sequence[Unit], sides: int) -> tuple[str, ...]:
-    """Messages about what blocks the submission."""
+def problems(form: JudgingForm, units: Sequence[Unit], compares: bool) -> tuple[str, ...]:
+    """Messages about everything that blocks the submission.  `compares`: there are two different sets, so that one may be
+    better."""
     messages = []
     for part, words in (("answer", "answer"), ("question", "the question of answer")):
         if unlabelled := [str(i) for i, unit in enumerate(units, 1) if part in open_parts(form, unit)]:
             messages.append(f"Choose a label for {words} {', '.join(unlabelled)}.")
-    if sides == 2 and form.preference is None:
+    if compares and form.preference is None:
         messages.append("Say which of the two sets is better, or that they are equally good.")
     return tuple(messages)

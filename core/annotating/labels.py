@@ -1,4 +1,4 @@
-"""The labels that people give to an answer and to its disambiguated question: the one list of each, in the order in which they are shown."""
+"""The labels that people give to an answer and to its disambiguated question, each list in the order in which it is shown."""
 
 from __future__ import annotations
 

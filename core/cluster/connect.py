@@ -1,4 +1,5 @@
-"""A Ray cluster for `--ray auto|ADDRESS|local`: found, checked, and left running.  Source: Ray (https://docs.ray.io)."""
+"""A Ray cluster for `--ray auto|ADDRESS|local`: finds it, checks it, and leaves it running. Source: Ray
+(https://docs.ray.io)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def _print_to_stderr(text: str) -> None:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A connected cluster.  `settings`: those of a worker, whose torch has one thread for each of its CPUs."""
+    """A connected cluster.  `settings` are a worker's; its torch has one thread for each of its CPUs."""
 
     ray: Any  # the module
     settings: Settings
@@ -53,7 +54,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def worker_count(nodes: Sequence[Mapping[str, Any]], cpus: int, gpus: int) -> int:
-    """How many workers of so many CPUs and GPUs fit on Ray's nodes.  Raises ClusterError if none does."""
+    """The number of workers with these CPUs and GPUs that fit on Ray's nodes.  Raises ClusterError if none fits."""
     alive = [node.get("Resources", {}) for node in nodes if node.get("Alive")]
     max_cpus = int(max((r.get("CPU", 0) for r in alive), default=0))
     if not max_cpus:
@@ -114,7 +115,7 @@ def connected(address: str | None, settings: Settings) -> Iterator[Cluster | Non
 
 
 def _require_answer(address: str) -> None:
-    """Raises ClusterError where no cluster answers, InputError for a word that is no address."""
+    """Raises ClusterError if no cluster answers, InputError for a word that is no address."""
     if "://" in address:
         raise InputError(
             f"--ray {address}: Ray's client is not used; give HOST:PORT of the head, on a machine that joined its cluster"
@@ -134,7 +135,8 @@ def _require_answer(address: str) -> None:
 
 
 def _silence(host: str, port: int) -> str:
-    """Why nothing that could be Ray answers there, "" if something does.  Ray itself waits for minutes, or ends the process."""
+    """The reason why nothing that could be Ray answers there, or "" if something does.  Ray itself waits for minutes, or ends
+    the process."""
     try:
         with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as connection:
             connection.sendall(_GREETING)

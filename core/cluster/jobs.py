@@ -1,4 +1,5 @@
-"""What the commands spread over a cluster: shards of a corpus, questions of an evaluation, pseudo answers, questions of a project.
+"""The work that commands spread over a cluster: shards of a corpus, questions of an evaluation, pseudo answers, questions of a
+project.
 
 Each is loaded on the workers by a function of this module, with the settings of the command; only its input and its results travel.
 """
@@ -14,20 +15,20 @@ from core.cluster.same import Facts, facts_of
 from core.cluster.spreading import in_order, spread
 from core.engine import Engine
 from core.errors import AmbiscopeError
-from core.evaluation.plan import EvaluationPlan, Prepared, prepared
+from core.evaluation.plan import EvaluationPlan, PreparedPlan, prepared
 from core.settings import Settings
 from core.systems.base.options import Options
 from core.systems.base.system import answer_or_error
 from core.types import AnsweringSystem, Prediction, Question, ReferenceQuestion
 
 if TYPE_CHECKING:
-    from core.evaluation.run import Ask
+    from core.evaluation.run import AskQuestions
     from core.models.encoders.sentence_encoder import Encoder, Vectors
     from core.retrieval.index import Encode
     from core.training.answerer import Elsewhere
     from core.training.data.examples import MultiExample
 
-AHEAD = 4  # shards per worker that may be finished before an earlier one, and are kept in memory
+SHARDS_AHEAD = 4  # shards per worker that may be finished before an earlier one, and are kept in memory
 
 
 def _encoder_facts(encoder: Encoder) -> Facts:
@@ -44,11 +45,11 @@ def _load_encoder(settings: Settings) -> tuple[Callable[[Sequence[str]], Vectors
 
 
 def encoding(cluster: Cluster, encoder: Encoder) -> Encode:
-    """Shards of texts to vectors, by `encoder` on the workers: `encode` of core.retrieval.index.write_vectors."""
+    """Encodes shards of texts with `encoder` on the workers: `encode` of core.retrieval.index.write_vectors."""
 
     def encode(shards: Iterator[Sequence[str]], count: int) -> Iterator[Vectors]:
         load = partial(_load_encoder, cluster.settings)
-        return in_order(spread(cluster, load, _encoder_facts(encoder), shards, count, AHEAD * cluster.workers))
+        return in_order(spread(cluster, load, _encoder_facts(encoder), shards, count, SHARDS_AHEAD * cluster.workers))
 
     return encode
 
@@ -66,8 +67,9 @@ def _load_rows(
     return row, facts_of(asking.system.info)
 
 
-def evaluating(cluster: Cluster, asking: Prepared, plan: EvaluationPlan) -> Ask:
-    """The rows of an evaluation, as they come: `elsewhere` of core.evaluation.plan.run_plan, once the cluster is bound."""
+def evaluating(cluster: Cluster, asking: PreparedPlan, plan: EvaluationPlan) -> AskQuestions:
+    """The rows of an evaluation in the order in which they finish: `elsewhere` of core.evaluation.plan.run_plan, once the
+    cluster is bound."""
 
     def ask(questions: Sequence[ReferenceQuestion]) -> Generator[dict[str, Any], None, None]:
         load = partial(_load_rows, plan, cluster.settings, asking.own_passages, asking.judge_name)
@@ -96,7 +98,7 @@ def reading(cluster: Cluster, reader: str) -> Elsewhere:
 
 
 def _facts_of_kinds(systems: dict[bool, AnsweringSystem]) -> Facts:
-    """`systems`: by whether the questions have their own passages."""
+    """`systems`: keyed by whether the questions have their own passages."""
     return {
         f"{name}, own passages" if own_passages else name: value
         for own_passages, system in systems.items()
@@ -119,7 +121,8 @@ def _load_answers(
 def answering(
     cluster: Cluster, system: str, corpus: str | None, options: Options, build: Callable[[bool], AnsweringSystem]
 ) -> Callable[[Sequence[Question]], Generator[tuple[int, Prediction | AmbiscopeError], None, None]]:
-    """(number, prediction or why there is none) of questions, as they come: `elsewhere` of storage.analysis.answering.Answering."""
+    """(number, prediction or the reason for none) of questions, in the order in which they finish: `elsewhere` of
+    storage.analysis.answering.Answering."""
 
     def ask(questions: Sequence[Question]) -> Generator[tuple[int, Prediction | AmbiscopeError], None, None]:
         kinds = frozenset(question.passages is not None for question in questions)

@@ -1,4 +1,4 @@
-"""What must be the same on every machine, so that its results are those of one process: code, versions and weights."""
+"""The code, versions and weights that must be equal on every machine, so that its results equal those of one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_VALUE_CHARS = 40  # in a message
 
 @cache
 def versions() -> Facts:
-    """Of this process.  Python and Ray are compared by Ray itself; the builds of a version (CPU, CUDA) count as one."""
+    """The versions in this process.  Ray compares Python's and its own.  Builds of one version (CPU, CUDA) count as equal."""
     code = hashlib.sha256()
     for path in sorted((ROOT / "core").rglob("*")):
         if path.suffix in (".py", ".txt", ".json"):
@@ -28,7 +28,7 @@ def versions() -> Facts:
 
 
 def facts_of(info: SystemInfo) -> Facts:
-    """What makes a system's answers; its weights by digest."""
+    """The facts that determine a system's answers, with weights by digest."""
     return {
         "the system": info.name,
         "its options": json.dumps(dict(info.settings), sort_keys=True, default=str),
@@ -38,7 +38,7 @@ def facts_of(info: SystemInfo) -> Facts:
 
 
 def differences(ours: Facts, theirs: Facts) -> list[str]:
-    """One for each fact that differs, "" standing for none; long values are not shown."""
+    """One line for each fact that differs, with "" for a missing one.  Long values aren't shown."""
     messages = []
     for name in {**ours, **theirs}:
         our_value, their_value = ours.get(name, "none"), theirs.get(name, "none")

@@ -1,4 +1,5 @@
-"""Items in, results out: the workers of a cluster take one item after another, and the item of a lost worker is repeated.
+"""Spreads items over the workers of a cluster.  Each worker takes one item after another, and the item of a lost worker is
+repeated.
 
 Ray places the workers, sees which died and starts them again where there is room.  An item does not wait for its worker to come back
 (Ray's own retries would: for ever, if no machine has room): it goes to the next that is free.
@@ -17,25 +18,25 @@ from core.cluster.same import Facts, differences, versions
 from core.errors import AmbiscopeError, ClusterError
 from core.settings import ROOT
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 # (function of one item, facts about what it loaded); run on each worker
-Load = Callable[[], tuple[Callable[[Item], Result], Facts]]
+Load = Callable[[], tuple[Callable[[ItemT], ResultT], Facts]]
 
-TRIES = 3  # workers that may be lost with one item
-RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
+MAX_LOST_WORKERS = 3  # workers that may be lost with one item
+MAX_RESTARTS = 10  # of one worker: one that never gets as far as an item, for lack of memory, is given up
 SAME_FILES = "Every machine needs the same files (docs/scale.md)"
 WAIT_SECONDS = 20.0  # before it is reported that no worker has started
 
 
 class Worker:
-    """An actor: loads once, then does one item after another."""
+    """An actor that loads once and then handles one item after another."""
 
     def __init__(self) -> None:
         self._function: Callable[[Any], Any] | None = None
 
     def start(self, job: tuple[Load[Any, Any], Facts]) -> None:
-        """Raises ClusterError if this machine differs from the command's, or cannot load."""
+        """Raises ClusterError if this machine differs from the command's or can't load."""
         if self._function is not None:
             return
         from core.settings import quiet_libraries
@@ -64,28 +65,28 @@ class Worker:
 
 def spread(
     cluster: Cluster,
-    load: Load[Item, Result],
+    load: Load[ItemT, ResultT],
     facts: Facts,
-    items: Iterable[Item],
+    items: Iterable[ItemT],
     count: int,
     ahead: int | None = None,
-) -> Iterator[tuple[int, Result]]:
-    """(number, result) of each of `count` items, as they come; no number twice.
+) -> Iterator[tuple[int, ResultT]]:
+    """(number, result) of each of `count` items in the order in which they finish; no number twice.
 
     `load` is pickled; it runs once on each worker, where what it is made of must equal `facts`.  `items` are taken when a worker is free;
     with `ahead`, at most so many numbers beyond the first that is missing.  Closing the iterator ends the workers.
 
-    Raises ClusterError if a worker does not fit, none is left, or an item has ended TRIES workers; and what `load`'s function raises.
+    Raises ClusterError if a worker does not fit, none is left, or an item has ended MAX_LOST_WORKERS workers; and what `load`'s function raises.
     """
     if not count:
         return
     ray = cluster.ray
-    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=RESTARTS, scheduling_strategy="SPREAD")(
+    actor = ray.remote(num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_restarts=MAX_RESTARTS, scheduling_strategy="SPREAD")(
         Worker
     )
     job = ray.put((load, {**versions(), **facts}))
     source = enumerate(items)
-    pending: dict[int, Item] = {}  # taken, without a result
+    pending: dict[int, ItemT] = {}  # taken, without a result
     taken_count = 0
     retries: list[int] = []  # a heap of those that a worker was lost with
     losses = Counter[int]()
@@ -137,9 +138,9 @@ def spread(
             except ray.exceptions.RayError as error:
                 if number is not None:
                     losses[number] += 1
-                    if losses[number] >= TRIES:
+                    if losses[number] >= MAX_LOST_WORKERS:
                         raise ClusterError(
-                            f"piece {number + 1} of {count} ended {TRIES} workers; most often their memory is too small for it"
+                            f"piece {number + 1} of {count} ended {MAX_LOST_WORKERS} workers; most often their memory is too small for it"
                         ) from error
                     heapq.heappush(retries, number)
                     cluster.say(f"a worker is lost; its piece ({number + 1} of {count}) is done again")
@@ -168,9 +169,9 @@ def spread(
                 ray.kill(worker)
 
 
-def in_order(results: Iterable[tuple[int, Result]]) -> Iterator[Result]:
+def in_order(results: Iterable[tuple[int, ResultT]]) -> Iterator[ResultT]:
     """The results in the order of their items."""
-    waiting: dict[int, Result] = {}
+    waiting: dict[int, ResultT] = {}
     next_number = 0
     for number, result in results:
         waiting[number] = result

@@ -1,4 +1,4 @@
-"""The subcommands of `python -m core`: one module each (those of servers in a folder), with `add_parser(commands)`."""
+"""The subcommands of `python -m core`: one module each, with `add_parser(commands)`."""
 
 COMMANDS = (
     "ask",
@@ -10,9 +10,7 @@ COMMANDS = (
     "retrieval_eval",
     "datasets",
     "download",
-    "push",
     "train",
-    "servers.lm_server",
-    "servers.serve",
-    "servers.mcp",
+    "serve",
+    "mcp",
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.commands.evaluate import add_system_options, system_options
 from core.settings import Settings
+from core.text import probability_text
 from core.types import Event, Prediction, QuestionQueued
 
 
@@ -29,13 +30,13 @@ def add_parser(commands: Any) -> None:
 def _print(prediction: Prediction) -> None:
     from core.disambiguation.outcome import result_of
     from core.evaluation.cost import call_problems
-    from core.how_to import section
+    from core.evaluation.how_to import section
 
     if not prediction.answers:
         print(f"No answer: {prediction.ended or 'the run did not finish'}.")
     by_id = {p.passage.id: p for p in prediction.passages}
     for number, answer in enumerate(prediction.answers, 1):
-        print(f"{number}. {answer.text}  ({answer.probability:.0%})")
+        print(f"{number}. {answer.text}  ({probability_text(answer.probability, prediction.system.is_calibrated)})")
         clarification = prediction.clarification_of(answer.text)
         if clarification and (clarification.question or clarification.label):
             print(f"   {clarification.question or clarification.label}")

@@ -37,7 +37,7 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     from core.evaluation.folder import read_report
-    from core.metrics import COUNT_METRICS
+    from core.metrics import entry_of
     from core.metrics.significance.compare import compare_runs, differences
 
     if args.questions < 0:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             d, c = scopes[scope], scopes[scope].comparison
             if not c.n:
                 continue
-            if name in COUNT_METRICS:
+            if entry_of(name).is_count:
                 figures = f"{d.a or 0:8.2f} {d.b or 0:8.2f} {c.difference or 0:+8.2f}  {'':18}"
             else:
                 interval = f"[{_points(c.interval[0])}, {_points(c.interval[1])}]" if c.interval else ""

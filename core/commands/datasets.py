@@ -1,4 +1,4 @@
-"""`python -m core datasets`: the public data sets that can be downloaded, with licence and state."""
+"""`python -m core datasets`: lists the public data sets that can be downloaded, with licence and state."""
 
 from __future__ import annotations
 

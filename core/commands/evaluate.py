@@ -28,6 +28,14 @@ MAX_REPEATS = 100
 def add_parser(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="run a system on a question file and report its metrics")
     add_question_options(evaluate)
+    evaluate.add_argument(
+        "--exclude",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="file whose questions are not asked, such as the training file of the weights; may be repeated",
+    )
     evaluate.add_argument("--corpus", help="corpus to read (default: starter); not used if every question has its own passages")
     add_system_options(evaluate)
     evaluate.add_argument(
@@ -85,8 +93,10 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
 def add_system_options(parser: argparse.ArgumentParser) -> None:
     """The system that answers, and its options, which `system_options` reads."""
     parser.add_argument("--system", help="system that answers (default: AMBISCOPE_SYSTEM)")
-    parser.add_argument("--top-k", type=int, metavar="N", help="number of passages to read (default: 10)")
-    parser.add_argument("--max-answers", type=int, metavar="N", help="maximum number of answers (default: 8)")
+    parser.add_argument("--top-k", type=int, metavar="N", help=f"number of passages to read (default: {Settings.top_k})")
+    parser.add_argument(
+        "--max-answers", type=int, metavar="N", help=f"maximum number of answers (default: {Settings.max_answers})"
+    )
     parser.add_argument(
         "--stop-above", type=float, metavar="P", help="stop when P([EOI]) exceeds P (default: when [EOI] beats every answer)"
     )
@@ -115,7 +125,7 @@ def system_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_pairs(pairs: list[str], flag: str) -> dict[str, Any]:
-    """NAME=VALUE options as a dictionary.  `flag`: their option, for messages.  Raises InputError."""
+    """NAME=VALUE options as a dictionary.  `flag`: the name of the option, for messages.  Raises InputError."""
     values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -129,7 +139,7 @@ def read_pairs(pairs: list[str], flag: str) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Raises AmbiscopeError, after printing the report, if every question failed."""
+    """Runs the command.  Raises AmbiscopeError, after printing the report, if every question failed."""
     from tqdm import tqdm
 
     if args.ray and args.batch != 1:
@@ -144,6 +154,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     plan = EvaluationPlan(
         questions=str(args.questions.resolve()),
         layout=args.layout,
+        exclude=tuple(str(path.resolve()) for path in args.exclude),
         limit=args.limit,
         judge=args.judge,
         seed=args.seed,
@@ -178,7 +189,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _print(report: Report) -> None:
-    from core.metrics import COUNT_METRICS
+    from core.evaluation.summary import calibration_error
+    from core.metrics import entry_of
 
     judged = f", {report.judge_failed} not judged completely" if report.judge_failed else ""
     repeats = f", the first of {report.repeats['n']} runs and their mean ± deviation" if report.repeats else ""
@@ -191,10 +203,12 @@ def _print(report: Report) -> None:
             mean, deviation = (report.repeats[part][name]["all"] for part in ("mean", "deviation"))
             suffix += f"  mean {percent(mean)} ± {percent(deviation)}"
         n = f"{report.counts.get(name, {}).get('all', 0):6}"
-        if name in COUNT_METRICS:
+        if entry_of(name).is_count:
             print(f"{name:18} {values['all'] or 0:8.2f} {values['multi'] or 0:9.2f} {n}")
         else:
             print(f"{name:18} {percent(values['all']):>8} {percent(values['multi']):>9} {n}{suffix}")
     if outcomes := report.summary.get("outcomes"):
         print(f"outcome: accuracy {percent(outcomes['accuracy'])}, macro-F1 {percent(outcomes['macro_f1'])}, n {outcomes['n']}")
+    if (error := calibration_error(report.summary)) is not None:
+        print(f"calibration error of {report.summary['reliability']['answer']['n']} answers: {error:.1f} points")
     print(", ".join(f"{k} {v:.2f}" for k, v in report.timings.items() if v is not None))

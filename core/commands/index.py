@@ -18,7 +18,7 @@ from core.errors import InputError
 from core.settings import Settings
 
 if TYPE_CHECKING:
-    from core.retrieval.build import BuildReport, Progress
+    from core.retrieval.build import BuildProgress, BuildReport
 
 SAY_SECONDS = 10.0  # between two lines of progress
 
@@ -54,7 +54,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    from core.retrieval.library import CorpusLibrary
+    from core.retrieval.library import BuildOptions, CorpusLibrary
     from core.retrieval.readers.lines import Columns, Limits
     from core.retrieval.vectors import VectorFiles
     from core.retrieval.vectors import files_of as vector_files
@@ -77,19 +77,21 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             name,
             args.passages,
             progress,
-            limits=Limits.for_own_files(settings),
-            replace=args.replace,
-            encode=encode,
-            columns=Columns(**columns),
-            vectors=vectors,
+            BuildOptions(
+                Limits.for_own_files(settings),
+                replace=args.replace,
+                encode=encode,
+                columns=Columns(**columns),
+                vectors=vectors,
+            ),
         )
     print_report(report, as_json=args.json)
     return 0
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """A bar on a terminal, else an occasional line."""
+def shown_progress() -> Iterator[BuildProgress]:
+    """Shows a progress bar on a terminal, or else an occasional line."""
     from tqdm import tqdm
 
     last_print = time.monotonic()

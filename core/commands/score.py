@@ -18,7 +18,7 @@ def add_parser(commands: Any) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="predictions: JSON with {id: [answer, ...]} or {id: [{question, answer}, ...]}",
+        help="predictions: JSON with {id: [answer, ...]} or {id: [{question, answer}, ...]}; an empty list or a missing id: no answer",
     )
     score.add_argument("--per-question", action="store_true", help="with --json, add the scores of each question")
     score.add_argument("--json", action="store_true", help="print one JSON object; scores are fractions")
@@ -35,9 +35,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
     scores = score_files(args.references, args.predictions)
     if args.json:
-        print(json.dumps({**scores.values, **({"per_question": scores.per_question} if args.per_question else {})}))
+        counts = {"without_answer": scores.without_answer, "missing": scores.missing}
+        print(json.dumps({**scores.values, **counts, **({"per_question": scores.per_question} if args.per_question else {})}))
         return 0
     print(f"{'':14} {'all':>9} {'multi':>9}")
     for name, values in scores.values.items():
         print(f"{name:14} {percent(values['all']):>9} {percent(values['multi']):>9}")
+    print(
+        f"without an answer: {scores.without_answer} by an empty list, {scores.missing} without an entry, of {len(scores.per_question)}"
+    )
     return 0

@@ -1,4 +1,4 @@
-"""`python -m core systems`: lists the systems, what each one needs, and whether it can run here; of one of them, its options."""
+"""`python -m core systems`: lists the systems, their needs, and whether they can run here; for one system, its options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,12 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         print(f"{r.name:22} {'ready' if r.ready else 'not ready':10} {r.speed}: {r.title}")
         print(f"{'':22} {'':10} {r.summary}")
         print(f"{'':22} {'':10} needs {', '.join(r.needs) or 'nothing'}; {r.source}")
-        for line in (r.mechanism_only and f"mechanism only, not ranked: {r.mechanism_only}", r.missing, r.expect):
+        for line in (
+            r.origin and f"from {r.origin}",
+            r.mechanism_only and f"mechanism only, not ranked: {r.mechanism_only}",
+            r.missing,
+            r.expect,
+        ):
             if line:
                 print(f"{'':22} {'':10} {line}")
         if not r.ready:

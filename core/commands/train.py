@@ -43,6 +43,8 @@ TARGETS = {
         TrainingTarget("seq2seq", options.Seq2SeqOptions, "commands.training.answerer:make_seq2seq"),
         TrainingTarget("cotraining", options.CoTrainingOptions, "training.cotraining_run:run", trains_itself=True),
         TrainingTarget("disambiguation", options.DisambiguationOptions, "training.disambiguation:make"),
+        TrainingTarget("writer", options.WriterOptions, "training.writer:make"),
+        TrainingTarget("language", options.LanguageOptions, "training.language:make"),
         TrainingTarget("calibration", options.CalibrationOptions, "commands.training.calibration:fit"),
         TrainingTarget("ambiguity", options.AmbiguityOptions, "training.ambiguity:run"),
         TrainingTarget("retriever", options.RetrieverOptions, "training.retriever:make"),

@@ -51,6 +51,52 @@ LAYOUTS = Registry(
     },
 )
 
+# Data sets whose layouts are not read, by the fields of their first row or object
+OTHER_LAYOUTS: tuple[tuple[str, frozenset[str]], ...] = tuple(
+    (name, frozenset(fields.split()))
+    for name, fields in (
+        ("MRQA", "header"),
+        ("MRQA", "context qas"),
+        ("SQuAD", "data version"),
+        ("SQuAD", "paragraphs title"),
+        ("HotpotQA", "supporting_facts"),
+        ("MuSiQue", "question_decomposition"),
+        ("SQuAD", "context question"),
+        ("MS MARCO", "query passages"),
+        ("TriviaQA", "Data"),
+        ("TriviaQA", "question_source"),
+        ("PopQA", "subj prop obj"),
+        ("Natural Questions with their pages", "question_text"),
+        ("WebQuestions of 2013", "utterance"),
+        ("KILT", "input output"),
+        ("BoolQ", "passage question"),
+        ("BEIR", "_id text"),
+    )
+)
+ANSWER_FIELDS = ("answers", "answer", "annotations", "gold_answers", "wrong_answers", "Questions", "train", "dev")
+
+
+def refuse_other_layouts(row: Mapping[str, Any]) -> None:
+    """Raises FormatError for a row in the layout of another data set, or with answers under a name that no layout has."""
+    answers, fields = row.get("answers"), row.keys()
+    if isinstance(answers, list) and answers and all(isinstance(aliases, list) for aliases in answers):
+        return  # converted to ours, perhaps with fields of its old layout
+    name = next(
+        (name for name, signature in OTHER_LAYOUTS if signature <= fields), "SQuAD" if isinstance(answers, dict) else ""
+    )
+    problem = f"this is the layout of {name}, which is not read" if name else ""
+    if not name and not any(row.get(f) for f in ANSWER_FIELDS):
+        named = (
+            f for f in fields if f.lower().endswith(("answer", "answers")) and row[f] and isinstance(row[f], str | list | dict)
+        )
+        if unread := next(named, ""):
+            problem = f"the field '{unread[:80]}' holds answers, and no layout reads it"
+    if problem:
+        layouts = ", ".join(LAYOUTS)
+        raise FormatError(
+            f'{problem}; write {{"question": "...", "answers": [["..."]]}} for each question, or use one of the layouts {layouts}'
+        )
+
 
 def detect(path: Path) -> str:
     """The name of a file's layout, recognised by the fields of its first row.  Raises FormatError for unknown layouts."""
@@ -59,7 +105,11 @@ def detect(path: Path) -> str:
         problem = "expected questions as a JSON list (AmbigNQ light) or as JSON lines" if first else "the file is empty"
         raise FormatError(f"{problem}; give a file in one of the layouts {', '.join(LAYOUTS)}", file=path.name)
     row = _first_row(path, first)
-    if first.startswith("[") and ("annotations" in row or not row.keys() & {"answers", "answer"}):
+    try:
+        refuse_other_layouts(row)
+    except FormatError as error:
+        raise FormatError(error.problem, file=path.name) from None
+    if first.startswith("[") and ("annotations" in row or not row):
         return "ambignq"
     if "Questions" in row:
         return "webqsp"
@@ -75,11 +125,16 @@ def detect(path: Path) -> str:
         return "rows"
     if "answer" in row:
         return "nq-open"
-    raise FormatError("a row needs 'answers' (a list of alias lists) or 'answer' (a list of aliases)", file=path.name, line=1)
+    fields = ", ".join(f"'{field[:40]}'" for field in list(row)[:8]) or "no object"
+    raise FormatError(
+        f"the first row has {fields}; it needs 'question' with 'answers' (a list of alias lists) or 'answer' (a list of aliases), or the "
+        f"fields of another of the layouts {', '.join(LAYOUTS)}",
+        file=path.name,
+    )
 
 
 def _first_row(path: Path, first: str) -> Mapping[str, Any]:
-    """The first object of a JSON list or of JSON lines; of one object over many lines, that; empty if it is none."""
+    """The first object of a JSON list or of JSON lines, or a single object over many lines; empty if there is none."""
     if first.startswith("["):
         _, row, _ = next(json_io.array_rows(json_io.read_text(path, bounded=False), path), (1, None, None))
     else:

@@ -13,7 +13,8 @@ from core.types import Passage, ReferenceQuestion
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
-    """A pair's `passages` become its `passage_ids`; a question's other fields go to `extra`.  Raises FormatError."""
+    """Loads a file.  A pair's `passages` become its `passage_ids`; a question's other fields go to `extra`.  Raises
+    FormatError."""
     questions = parse_references(json_io.read(path), path.name, none_allowed=True)
     for question in questions:
         for name in ("ambiguity", "domain", "source"):
@@ -23,7 +24,8 @@ def load(path: Path) -> list[ReferenceQuestion]:
 
 
 def _with_articles(question: ReferenceQuestion, path: Path) -> ReferenceQuestion:
-    """The evidence version: `articles_plain_text`, whose first line is "# Title", become the question's own passages of 100 words."""
+    """Reads the evidence version: `articles_plain_text`, whose first line is "# Title", becomes the question's own passages of
+    100 words."""
     articles = question.extra.get("articles_plain_text")
     if articles is None:
         return question

@@ -1,4 +1,5 @@
-"""ASQA as published: one JSON object, `train` and `dev`, of AmbigNQ ids to `ambiguous_question`, `qa_pairs` and `annotations`.
+"""ASQA as published: one JSON object, `train` and `dev`, that maps AmbigNQ ids to `ambiguous_question`, `qa_pairs` and
+`annotations`.
 
 Source: Stelmakh et al. 2022.  The long answers that people wrote go to `extra["long_answers"]`, for STR-EM and ROUGE-L.
 """

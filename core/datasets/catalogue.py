@@ -41,7 +41,7 @@ class DataSet:
 
     @property
     def question_files(self) -> list[str]:
-        """Names of the files that can be asked, once downloaded."""
+        """The names of the files that can be asked once they are downloaded."""
         return [name for file in self.files for name in file.question_files]
 
 
@@ -144,7 +144,7 @@ DATASETS: Mapping[str, DataSet] = {
 
 
 def data_set(name: str) -> DataSet:
-    """Raises UnknownNameError with the list."""
+    """The data set of that name.  Raises UnknownNameError with the list."""
     if name not in DATASETS:
         raise UnknownNameError(f"unknown data set '{name}'.{did_you_mean(name, DATASETS)} Available: {', '.join(DATASETS)}")
     return DATASETS[name]
@@ -155,6 +155,6 @@ def folder_of(home: Path, name: str) -> Path:
 
 
 def downloaded(home: Path, name: str) -> list[Path]:
-    """The question files of a data set that are there."""
+    """The question files of a data set that have been downloaded."""
     folder = folder_of(home, name)
     return [path for file in data_set(name).question_files if (path := folder / file).is_file()]

@@ -22,21 +22,23 @@ from core import disk, json_io
 from core.datasets.catalogue import DataSet, folder_of
 from core.errors import AmbiscopeError, ConflictError, DownloadError, InputError, StorageError
 
-CHUNK = 1 << 20
-TIMEOUT = 30.0  # seconds without a byte
-TRIES = 4
-PAUSE = 0.5  # seconds before the second try; then twice as long each time
+CHUNK_BYTES = 1 << 20
+TIMEOUT_SECONDS = 30.0  # seconds without a byte
+MAX_TRIES = 4
+FIRST_PAUSE_SECONDS = 0.5  # seconds before the second try; then twice as long each time
 MAX_MEMBER_BYTES = 20_000_000_000  # of an archive
-AGAIN = "free some space, then run the same command again"
+RETRY_ADVICE = "free some space, then run the same command again"
 _PAGE = "{url} returned a web page instead of data (a login, a notice, or it has moved); nothing was kept"
-Progress = Callable[[int, int | None], None]  # bytes received, bytes in all (None: the server does not say)
+DownloadProgress = Callable[[int, int | None], None]  # bytes received, bytes in all (None: the server does not say)
 
 
 class _Broken(Exception):
-    """The connection ended early; the partial file is on disk."""
+    """The connection ended early.  The partial file is on disk."""
 
 
-def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None = None, pause: float = PAUSE) -> str:
+def fetch(
+    url: str, target: Path, *, sha256: str = "", progress: DownloadProgress | None = None, pause: float = FIRST_PAUSE_SECONDS
+) -> str:
     """Downloads `url` to `target` and returns its SHA-256; interrupted downloads are retried, and partial data stays in `target.part`.
 
     Raises DownloadError (no connection, an error of the server, a web page in place of data, truncated, wrong checksum), StorageError
@@ -47,12 +49,12 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             try:
                 _receive(url, part, progress)
                 break
             except _Broken as broken:
-                if attempt == TRIES - 1:
+                if attempt == MAX_TRIES - 1:
                     size = part.stat().st_size if part.exists() else 0
                     problem = f"{url}: {broken}; {size:,} bytes were kept: run the same command again to resume"
                     raise DownloadError(problem) from None
@@ -62,15 +64,15 @@ def fetch(url: str, target: Path, *, sha256: str = "", progress: Progress | None
         _notes(part).unlink(missing_ok=True)
         return digest
     except OSError as e:
-        raise StorageError(f"{target} cannot be written ({disk.describe_error(e, target)}); {AGAIN}") from e
+        raise StorageError(f"{target} cannot be written ({disk.describe_error(e, target)}); {RETRY_ADVICE}") from e
 
 
 def _notes(part: Path) -> Path:
     return part.with_name(part.name + ".json")
 
 
-def _receive(url: str, part: Path, progress: Progress | None) -> None:
-    """Appends to `part` until the end.  Raises _Broken, DownloadError, OSError of the disk."""
+def _receive(url: str, part: Path, progress: DownloadProgress | None) -> None:
+    """Appends to `part` until the download is complete.  Raises _Broken, DownloadError, OSError of the disk."""
 
     def check(request: httpx.Request) -> None:
         if url.startswith("https:") and request.url.scheme != "https":
@@ -82,7 +84,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
         headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     try:
         with (
-            httpx.Client(follow_redirects=True, timeout=TIMEOUT, event_hooks={"request": [check]}) as client,
+            httpx.Client(follow_redirects=True, timeout=TIMEOUT_SECONDS, event_hooks={"request": [check]}) as client,
             client.stream("GET", url, headers=headers) as response,
         ):
             code, fields = response.status_code, response.headers
@@ -116,7 +118,7 @@ def _receive(url: str, part: Path, progress: Progress | None) -> None:
 
 
 def _validator(part: Path, url: str) -> str:
-    """The validator stored when the partial download began; empty: it must start again.  Weak validators do not count."""
+    """The validator stored when the partial download started; empty if it must start again.  Weak validators don't count."""
     try:
         notes = json.loads(_notes(part).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -128,7 +130,7 @@ def _validator(part: Path, url: str) -> str:
 def _checked_digest(url: str, part: Path, target: Path, sha256: str) -> str:
     """The SHA-256 of a complete download.  Raises DownloadError for a web page, an empty file, or a digest other than `sha256`."""
     with part.open("rb") as stream:
-        head = stream.read(CHUNK)
+        head = stream.read(CHUNK_BYTES)
         if head.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
             part.unlink()
             raise DownloadError(_PAGE.format(url=url))
@@ -144,7 +146,8 @@ def _checked_digest(url: str, part: Path, target: Path, sha256: str) -> str:
 
 
 def unpack(archive: Path, members: Sequence[str], folder: Path) -> None:
-    """Extracts the members of these names, in any folder of the archive, each atomically.  Raises DownloadError, StorageError."""
+    """Extracts the members with these names, in any folder of the archive, each atomically.  Raises DownloadError,
+    StorageError."""
     try:
         with zipfile.ZipFile(archive) as contents:
             for name in members:
@@ -157,16 +160,16 @@ def unpack(archive: Path, members: Sequence[str], folder: Path) -> None:
                     )
                 disk.need(folder, member.file_size)
                 with (
-                    disk.replacing(folder / name, AGAIN) as draft,
+                    disk.replacing(folder / name, RETRY_ADVICE) as draft,
                     contents.open(member) as source,
                     draft.open("wb") as stream,
                 ):
-                    shutil.copyfileobj(source, stream, CHUNK)
+                    shutil.copyfileobj(source, stream, CHUNK_BYTES)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as e:
         archive.unlink(missing_ok=True)
         raise DownloadError(f"{archive.name} is damaged ({e}); it was deleted: run the same command again") from None
     except OSError as e:
-        raise StorageError(f"{folder} cannot be written ({disk.describe_error(e, folder)}); {AGAIN}") from e
+        raise StorageError(f"{folder} cannot be written ({disk.describe_error(e, folder)}); {RETRY_ADVICE}") from e
 
 
 def obtain(
@@ -175,7 +178,7 @@ def obtain(
     *,
     again: bool = False,
     progress: Callable[[str, int, int | None], None] | None = None,
-    pause: float = PAUSE,
+    pause: float = FIRST_PAUSE_SECONDS,
 ) -> list[Path]:
     """The question files of a data set, downloaded if missing (or `again`).
 

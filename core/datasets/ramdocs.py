@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.datasets.lines import Line, load_lines
+from core.datasets.lines import DataLine, load_lines
 from core.text import answer_key
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
@@ -15,11 +15,11 @@ TYPES = ("correct", "misinfo", "noise")
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
-    """Raises FormatError with the line, also for a document of an unknown type."""
+    """Loads a file.  Raises FormatError with the line, also for a document of an unknown type."""
     return load_lines(path, _question)
 
 
-def _question(line: Line, name: str) -> ReferenceQuestion:
+def _question(line: DataLine, name: str) -> ReferenceQuestion:
     question = line.text(line.row.get("question"), "question")
     gold = line.texts(line.row.get("gold_answers"), "gold_answers")
     wrong = line.texts(line.row.get("wrong_answers", []), "wrong_answers", empty=True)

@@ -1,4 +1,4 @@
-"""Rows with `question`, `answers` and, where they have them, their own `passages`: JSON lines, or one JSON list.
+"""Rows with `question`, `answers` and optionally their own `passages`: JSON lines, or one JSON list.
 
 `answers` is a list of alias lists.  A flat list of several texts is read only if the row says what it means: with `ctxs` (Fusion-in-Decoder,
 DPR's retriever) or DPR's `positive_ctxs`, or as `answer` (NQ-open), they are aliases of one answer; with as many `qa_pairs`, each is another
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from core.datasets.lines import Line, load_lines
+from core.datasets.lines import DataLine, load_lines
 from core.text import answer_key
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
 
@@ -26,7 +26,7 @@ _SUPPORTING = ("gold", "correct")  # `origin` of a supporting passage
 
 
 def load(path: Path, flat: Flat = "") -> list[ReferenceQuestion]:
-    """Raises FormatError with the line, or InputError if the file cannot be read."""
+    """Loads a file.  Raises FormatError with the line, or InputError if the file can't be read."""
     return load_lines(path, partial(question_of, flat=flat))
 
 
@@ -34,8 +34,8 @@ load_one_answer = partial(load, flat="aliases")
 load_web_questions = partial(load, flat="answers")
 
 
-def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
-    """One row.  Raises FormatError."""
+def question_of(line: DataLine, name: str, flat: Flat = "") -> ReferenceQuestion:
+    """Reads one row.  Raises FormatError."""
     row = line.row
     question = line.text(row.get("question"), "question")
     aliases = _answers(line, flat)
@@ -60,7 +60,7 @@ def question_of(line: Line, name: str, flat: Flat = "") -> ReferenceQuestion:
     return ReferenceQuestion(name, question, (annotation,), passages, extra)
 
 
-def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
+def _answers(line: DataLine, flat: Flat) -> list[tuple[str, ...]]:
     row = line.row
     field = "answers" if "answers" in row or "answer" not in row else "answer"
     value = line.items(row.get(field), field, empty=bool(row.get("passages")))
@@ -86,16 +86,16 @@ def _answers(line: Line, flat: Flat) -> list[tuple[str, ...]]:
     return [(text,) for text in texts] if flat == "answers" else [line.aliases(list(texts), field)]
 
 
-def _passages(line: Line, name: str, field: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
+def _passages(line: DataLine, name: str, field: str, bodies: list[dict[str, Any]]) -> tuple[Passage, ...]:
     passages: dict[str, Passage] = {}
     for i, body in enumerate(bodies):
         place = f"{field}[{i}]"
         key, title = f"{name}#{i + 1}", body.get("title", "")
         if field == CTXS:  # ids may be numbers, be missing, or be there twice
-            passage_id = str(body.get("id") or "").strip()
+            passage_id = str("" if body.get("id") is None else body["id"]).strip()
             key, title = passage_id if passage_id and passage_id not in passages else key, title or ""
         elif "id" in body:
-            key = line.text(body["id"], f"{place}.id")
+            key = line.id(body["id"], f"{place}.id")
         if key in passages:
             raise line.error(f"the id '{key[:80]}' occurs twice", f"{place}.id")
         text = line.text(body.get("text"), f"{place}.text")
@@ -115,7 +115,7 @@ def _support(aliases: tuple[str, ...], passages: tuple[Passage, ...], bodies: An
     )
 
 
-def _disambiguated(line: Line, count: int) -> list[str] | None:
+def _disambiguated(line: DataLine, count: int) -> list[str] | None:
     """One question per answer, from ASQA's `qa_pairs`, which are in the order of `answers`."""
     value = line.row.get("qa_pairs")
     if value is None:

@@ -18,7 +18,8 @@ from core.types import Annotation, QAPair, ReferenceQuestion
 
 
 def load(path: Path) -> list[ReferenceQuestion]:
-    """Questions without any answer are left out, as Min et al. do.  Raises FormatError with question and field."""
+    """Loads a file. Questions without any answer are left out, as Min et al. do. Raises FormatError with question and
+    field."""
     value = json_io.read(path)
     if not isinstance(value, dict) or not isinstance(value.get("Questions"), list):
         raise FormatError("expected an object with 'Questions' (WebQSP)", file=path.name)
@@ -38,7 +39,7 @@ def load(path: Path) -> list[ReferenceQuestion]:
 def _question(path: Path, i: int, row: Any) -> ReferenceQuestion | None:
     fields = FieldReader(path.name, parent=f"Questions[{i}].")
     row = fields.items([row], "row", dict)[0]
-    name = fields.text(row.get("QuestionId"), "QuestionId")
+    name = fields.id(row.get("QuestionId"), "QuestionId")
     text = fields.text(row.get("RawQuestion") or row.get("ProcessedQuestion"), "RawQuestion")
     notes = []
     for j, parse in enumerate(fields.items(row.get("Parses"), "Parses", dict, empty=True)):
@@ -52,7 +53,7 @@ def _question(path: Path, i: int, row: Any) -> ReferenceQuestion | None:
 
 
 def _text(fields: FieldReader, answer: Mapping[str, Any], field: str) -> str:
-    """The name of an entity, the value of anything else."""
+    """The name of an entity, or the value of anything else."""
     kind = answer.get("AnswerType")
     if kind not in ("Entity", "Value"):
         raise fields.error(f"the answer type {kind!r:.40} is unknown; expected Entity or Value", f"{field}.AnswerType")

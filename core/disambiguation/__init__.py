@@ -1,1 +1,1 @@
-"""Disambiguated questions (edits, round trip), and their consolidation."""
+"""Disambiguated questions: drafts, the round trip, their score, and their consolidation."""

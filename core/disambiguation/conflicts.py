@@ -1,4 +1,5 @@
-"""Documents that disagree: different answers to the same meaning of a question, in contrast to answers to different meanings.
+"""Finds documents that disagree: different answers to the same meaning of a question, as opposed to answers to different
+meanings.
 
 Task: WikiContradict (Hou et al. 2024) and RAMDocs (Wang et al. 2025): one entity, one property, two values.  The rules were chosen on practice questions;
 `python -m benchmarks.quality.conflicts` measures them.
@@ -10,9 +11,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.disambiguation.drafts import place_of
 from core.disambiguation.evidence import MONTHS, YEAR, AnswerPlace, split_title
-from core.disambiguation.labels import place_of
-from core.text import comparable, content_words, has_answer, overlapping, word_tokens
+from core.text import comparable, content_words, mentions, overlapping, word_tokens
 from core.types import Answer, Passage
 
 MIN_SPECIFIC_WORDS = 6  # content words of a question that can have one meaning where no title says what a passage is about
@@ -21,7 +22,7 @@ MAX_PROSE_WORDS = 3  # longer phrases in lower case cannot be compared
 MAX_DATES = 2
 FORMS = (
     ("year", re.compile(r"(1\d|20)\d\d")),
-    ("date", re.compile(rf".*\b({MONTHS})\b.*")),
+    ("date", re.compile(rf"(?s:.*\b({MONTHS})\b.*)")),
     ("percentage", re.compile(r"[\d.,]+%")),
     ("number", re.compile(r"[\d.,]+")),
     ("quantity", re.compile(r"[\d.,]+ \w+")),
@@ -37,8 +38,8 @@ _DATE = re.compile(rf"\b(?:\d{{1,2}} (?:{MONTHS}) |(?:{MONTHS}) (?:\d{{1,2}}, )?
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """What one passage says.  `dates`: those of its title and of the sentence with the answer, the answer's own left out."""
+class PassageClaim:
+    """One passage's answer.  `dates`: those in its title and in the sentence with the answer, except the answer itself."""
 
     answer: str
     passage_id: str
@@ -51,7 +52,7 @@ class Claim:
 class Conflict:
     """Two or more answers to one meaning, each with the passages that give it."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[PassageClaim, ...]
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ class Conflict:
 
 
 def answer_form(answer: str) -> str:
-    """Its form: year, date, percentage, number, quantity or name; empty for prose.
+    """An answer's form: year, date, percentage, number, quantity or name; empty for prose.
 
     >>> [answer_form(a) for a in ("1901", "May 1901", "40%", "31 metres", "Emily Brontë", "it fell")]
     ['year', 'date', 'percentage', 'quantity', 'name', '']
@@ -81,7 +82,7 @@ def conflicts(question: str, answers: Sequence[Answer], passages: Sequence[Passa
     for answer in answers:
         place = place_of(answer, by_id)
         others = [a.text for a in answers if not overlapping(a.text, answer.text)]
-        if place is None or has_answer(place.passage.text, others):
+        if place is None or mentions(place.passage.text, others):
             continue
         matches = (g for g in groups if all(_disagree(question, a.text, p, answer.text, place) for a, p in g))
         if (group := next(matches, None)) is None:
@@ -100,7 +101,7 @@ def _disagree(question: str, a: str, first: AnswerPlace, b: str, second: AnswerP
 
 
 def _type(answer: str) -> str:
-    """Empty for an answer that cannot be compared."""
+    """The type of an answer; empty if it can't be compared."""
     kind = _TYPES.get(answer_form(answer), "number")
     if kind == "prose" and any(c.isdigit() for c in answer):
         return "number"
@@ -108,7 +109,7 @@ def _type(answer: str) -> str:
 
 
 def _same_thing(question: str, a: Passage, b: Passage) -> bool:
-    """Whether two passages are about the thing that the question names, as far as their titles say.
+    """Whether two passages are about the thing that the question names, as far as their titles tell.
 
     They are if they have one title; if one has the name in the question as its title and the other, under another title, mentions it; and if the question
     is specific (a year, or six content words) and both have no title, or titles without a common word and most of the question's words.
@@ -121,8 +122,8 @@ def _same_thing(question: str, a: Passage, b: Passage) -> bool:
         return specific
     for x, y in ((a, b), (b, a)):
         base, qualifier = split_title(x.title)
-        is_named = has_answer(question, [base]) and set(content_words(qualifier)) <= set(words)
-        if is_named and not set(content_words(base)) & set(content_words(y.title)) and has_answer(y.text, [base]):
+        is_named = mentions(question, [base]) and set(content_words(qualifier)) <= set(words)
+        if is_named and not set(content_words(base)) & set(content_words(y.title)) and mentions(y.text, [base]):
             return True
     unrelated = not set(content_words(a.title)) & set(content_words(b.title))
     return specific and unrelated and min(_coverage(words, a), _coverage(words, b)) >= MIN_COVERAGE
@@ -134,15 +135,15 @@ def _coverage(words: Sequence[str], passage: Passage) -> float:
     return len(stems & {w[:5] for w in content_words(f"{passage.title} {passage.text}")}) / len(stems)
 
 
-def _claims(answer: Answer, passages: dict[str, Passage]) -> list[Claim]:
-    """One for each passage that the answer was read from."""
+def _claims(answer: Answer, passages: dict[str, Passage]) -> list[PassageClaim]:
+    """One claim for each passage that the answer was read from."""
     places: dict[str, AnswerPlace] = {}
     for e in answer.evidence:
         if e.passage_id in passages:
             places.setdefault(e.passage_id, AnswerPlace(passages[e.passage_id], e.start))
     claims = []
     for place in places.values():
-        mentions = [m.group() for text in (place.passage.title, place.sentence) for m in _DATE.finditer(text)]
-        dates = tuple(dict.fromkeys(d for d in mentions if not overlapping(d, answer.text)))[:MAX_DATES]
-        claims.append(Claim(answer.text, place.passage.id, place.passage.title, place.sentence, dates))
+        date_mentions = [m.group() for text in (place.passage.title, place.sentence) for m in _DATE.finditer(text)]
+        dates = tuple(dict.fromkeys(d for d in date_mentions if not overlapping(d, answer.text)))[:MAX_DATES]
+        claims.append(PassageClaim(answer.text, place.passage.id, place.passage.title, place.sentence, dates))
     return claims

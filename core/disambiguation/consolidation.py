@@ -1,4 +1,4 @@
-"""Consolidation: embeddings of interpretations -> clusters -> medoids, with 2-D coordinates for the map.
+"""Consolidation of interpretations: embeddings -> clusters -> medoids, with 2-D coordinates for the map.
 
 Source: Lee et al. 2025 (VerDICt), section 4.2 and Algorithm 1, lines 10-14: HDBSCAN (Campello et al. 2013; scikit-learn's) over f(question;
 answer), one medoid per cluster.  Differences from the paper: it gives no parameters, so `CLUSTERING` is ours ("conservative" gives fewer clusters,
@@ -30,7 +30,7 @@ Unclustered = Literal["verified", "keep", "drop"]
 SameAnswer = Literal["decides", "ignored"]
 
 NOISE = -1
-EQUAL = 1e-4  # coordinates that differ by less are equal
+EQUAL_WITHIN = 1e-4  # coordinates that differ by less are equal
 ONE_MEANING = 0.2  # Euclidean distance of unit vectors (a cosine of 0.98): if all points are this close to one of them, they are one cluster
 
 
@@ -47,7 +47,7 @@ CLUSTERING: dict[str, Density] = {"default": Density(2, 0.0), "conservative": De
 
 @dataclass(frozen=True)
 class Consolidation:
-    """How interpretations are consolidated."""
+    """The method of consolidation."""
 
     clustering: Clustering = "default"
     embed: EmbeddedText = "question and answer"
@@ -57,7 +57,7 @@ class Consolidation:
 
 @dataclass(frozen=True)
 class Consolidated:
-    """`placed[i]` is interpretation i on the map.  `final`: indexes of the final interpretations, those of the larger clusters first;
+    """`placed[i]` is interpretation i on the map.  `final`: the indexes of the final interpretations, larger clusters first.
     `dropped`: unclustered ones that were left out, each with the reason."""
 
     placed: tuple[InterpretationPlaced, ...]
@@ -66,7 +66,7 @@ class Consolidated:
 
 
 def text_of(interpretation: Interpretation, embed: EmbeddedText) -> str:
-    """What f reads: f(q; y), the question and its answer, or f(q) alone."""
+    """The input of f: f(q; y), the question and its answer, or f(q) alone."""
     return interpretation.question if embed == "question" else f"{interpretation.question} {interpretation.answer}"
 
 
@@ -98,7 +98,7 @@ def consolidate(interpretations: Sequence[Interpretation], vectors: MeaningVecto
 
 
 def _unit(vectors: MeaningVectors) -> MeaningVectors:
-    """Rows scaled to length 1; values that are not finite count as 0, and a row of zeros stays as it is."""
+    """Rows scaled to length 1.  Non-finite values count as 0, and a row of zeros is unchanged."""
     if not len(vectors):
         return np.zeros((0, vectors.shape[1] if vectors.ndim == 2 else 1), np.float32)
     clean = np.nan_to_num(np.asarray(vectors, np.float32), nan=0.0, posinf=0.0, neginf=0.0)
@@ -152,7 +152,8 @@ def _in_order(labels: ClusterLabels) -> ClusterLabels:
 
 
 def by_answer(labels: ClusterLabels, answers: Sequence[str]) -> ClusterLabels:
-    """One cluster per answer: members with another answer leave a cluster; those with the same answer, clustered or not, join it.
+    """One cluster for each answer.  Members with another answer leave a cluster; those with the same answer, clustered or not,
+    join it.
 
     Answers are the same when they are equal after normalisation, or when one is part of the other and both are in one cluster.
 
@@ -187,7 +188,8 @@ def by_answer(labels: ClusterLabels, answers: Sequence[str]) -> ClusterLabels:
 
 
 def medoid(vectors: MeaningVectors, members: NDArray[np.int64], prefer: Sequence[float]) -> int:
-    """The member whose similarities to all members sum highest (Algorithm 1, line 13); ties go to the preferred member, then to the first."""
+    """The member with the highest sum of similarities to all members (Algorithm 1, line 13).  Ties go to the preferred member,
+    then to the first."""
     inside = vectors[members]
     sums = inside @ inside.sum(0)
     best = float(sums.max())
@@ -201,7 +203,7 @@ def project(vectors: MeaningVectors) -> NDArray[np.float64]:
     if n < 2:
         return np.zeros((n, 2))
     centred = vectors.astype(np.float64) - vectors.astype(np.float64).mean(0)
-    if float(np.abs(centred).max()) < EQUAL:
+    if float(np.abs(centred).max()) < EQUAL_WITHIN:
         return np.zeros((n, 2))
     u, size, v = np.linalg.svd(centred, full_matrices=False)
     coordinates = np.zeros((n, 2))

@@ -1,4 +1,5 @@
-"""What a question comes to: answered, ambiguous (then a clarifying question with its options), or no answer; and where documents disagree.
+"""The outcome of a question: answered, ambiguous (then a clarifying question with its options), or no answer; and where
+documents disagree.
 
 Source: the three cases of AmbigNQ's annotations (Min et al. 2020, section 3), as a system shows them; asking back with the options that the corpus has is
 VerDICt's use of them (Lee et al. 2025, section 1).
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from core.disambiguation.conflicts import Conflict, conflicts
-from core.disambiguation.labels import differing_parts
 from core.types import Prediction
 
 Outcome = Literal["answered", "ambiguous", "no answer"]
@@ -22,7 +22,8 @@ WHICH_ONE = "Which one do you mean?"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One option of a clarifying question.  `label`: what distinguishes it; `question`: asked in its place; `others`: what other documents answer."""
+    """One option of a clarifying question.  `label`: what distinguishes it.  `question`: asked in its place.  `others`: the
+    answers of other documents."""
 
     label: str
     question: str
@@ -37,8 +38,9 @@ class ClarifyingQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What a prediction comes to.  `clarification`: of an ambiguous question only; `conflicts`: answers of one meaning on which documents disagree."""
+class PredictionOutcome:
+    """A prediction's outcome.  `clarification`: only for an ambiguous question.  `conflicts`: answers to one meaning on which
+    documents disagree."""
 
     outcome: Outcome
     clarification: ClarifyingQuestion | None
@@ -46,7 +48,7 @@ class Result:
 
 
 def outcome_of(meanings: int) -> Outcome:
-    """From the number of meanings that have an answer.
+    """The outcome for a number of meanings that have an answer.
 
     >>> [outcome_of(n) for n in (0, 1, 2)]
     ['no answer', 'answered', 'ambiguous']
@@ -54,33 +56,30 @@ def outcome_of(meanings: int) -> Outcome:
     return "no answer" if not meanings else "answered" if meanings == 1 else "ambiguous"
 
 
-def result_of(prediction: Prediction) -> Result:
-    """Answers between which documents disagree are one meaning.
+def result_of(prediction: Prediction) -> PredictionOutcome:
+    """A prediction's outcome.  Answers on which documents disagree are one meaning, labelled with what distinguishes it, or
+    else with its question or its answer, in the order of the answers.
 
-    A meaning is labelled with what distinguishes it, else with what its rewritten question has and the others do not, else with that question, else
-    with its answer; they are in the order of the answers.
+    Only meanings are asked about: where questions were written and fewer than two answers have what distinguishes them, the answers are a list.
     """
     disagreements = conflicts(prediction.question.text, prediction.answers, [p.passage for p in prediction.passages])
     others = {c.answers[0]: c.answers[1:] for c in disagreements}
     repeated = {answer for texts in others.values() for answer in texts}
     answers = [a for a in prediction.answers if a.text not in repeated]
     clarifications = [prediction.clarification_of(a.text) for a in answers]
-    questions = [c.question for c in clarifications if c and c.question]
-    parts = dict(zip(questions, differing_parts(questions) or questions))
     options = [
-        Meaning(
-            (c and (c.label or parts.get(c.question))) or a.text, prediction.question_of(a.text), a.text, others.get(a.text, ())
-        )
+        Meaning((c and (c.label or c.question)) or a.text, prediction.question_of(a.text), a.text, others.get(a.text, ()))
         for a, c in zip(answers, clarifications)
     ]
-    outcome = outcome_of(len(options))
+    is_list = any(clarifications) and sum(bool(c and (c.label or c.question)) for c in clarifications) < 2
+    outcome = outcome_of(min(len(options), 1) if is_list else len(options))
     asked_back = ClarifyingQuestion(WHICH_ONE, tuple(options)) if outcome == "ambiguous" else None
-    return Result(outcome, asked_back, disagreements)
+    return PredictionOutcome(outcome, asked_back, disagreements)
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeScores:
-    """Over the questions whose references agree on an outcome.  `counts[reference][predicted]`."""
+    """Scores over the questions whose references agree on an outcome.  `counts[reference][predicted]`."""
 
     n: int
     accuracy: float
@@ -89,7 +88,7 @@ class OutcomeScores:
 
 
 def outcome_scores(pairs: Iterable[tuple[Outcome, Outcome]]) -> OutcomeScores | None:
-    """From (reference, predicted) pairs; None without any.
+    """The scores of (reference, predicted) pairs; None without any.
 
     >>> outcome_scores([("answered", "answered"), ("ambiguous", "answered")]).macro_f1
     0.3333333333333333
@@ -109,7 +108,7 @@ def outcome_scores(pairs: Iterable[tuple[Outcome, Outcome]]) -> OutcomeScores | 
 
 
 def reference_outcome(pairs_of_annotations: Sequence[int]) -> Outcome | None:
-    """From the number of question-answer pairs of each annotation; None if the annotations disagree.
+    """The outcome by the number of question-answer pairs in each annotation; None if the annotations disagree.
 
     >>> reference_outcome([2, 3]), reference_outcome([1, 2])
     ('ambiguous', None)

@@ -49,12 +49,12 @@ def cost_of(prediction: Prediction) -> Cost:
     )
 
 
-PARTS = ("retrieval", "reading", "verifying", "rewriting", "other")
+COST_PARTS = ("retrieval", "reading", "verifying", "rewriting", "other")
 _VERIFYING = ("verify", "match")  # roles of calls
 
 
 def times_of(prediction: Prediction) -> dict[str, float]:
-    """Seconds by part of a run, in the order of PARTS, parts without time left out.
+    """Seconds of each part of a run, in the order of PARTS, without parts that took no time.
 
     Calls that ran at the same time are scaled to the time that they took together.
     """
@@ -71,11 +71,12 @@ def times_of(prediction: Prediction) -> dict[str, float]:
     seconds["verifying"] = share * verifying
     seconds["reading"] += share * (calling - verifying)
     seconds["other"] = max(0.0, prediction.seconds - sum(seconds.values()))
-    return {part: seconds[part] for part in PARTS if seconds[part] > 0}
+    return {part: seconds[part] for part in COST_PARTS if seconds[part] > 0}
 
 
 def call_problems(events: Iterable[Event]) -> list[str]:
-    """In words: how many calls of a model failed, and how many others are doubtful, each with the first reason; [] without problems.
+    """Messages about how many calls of a model failed and how many others are doubtful, each with the first reason; [] without
+    problems.
 
     >>> call_problems([ModelCalled("interpret", 1, 9, 9, 0.1), ModelCalled("interpret", 1, 9, 0, 0.1, "HTTP 500")])
     ["1 of 2 calls of the model failed; the first one at 'interpret': HTTP 500"]

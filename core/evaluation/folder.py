@@ -1,4 +1,5 @@
-"""A run folder of `evaluate`: `run.json` (what produced it), `about.json` (how to resume), `rows.jsonl`, perhaps `traces.jsonl`, and `report.json`.
+"""A run folder of `evaluate`: `run.json` (its provenance), `about.json` (how to resume), `rows.jsonl`, `traces.jsonl` if traces
+are kept, and `report.json`.
 
 A row is written after its trace, so that a kill between the two loses nothing: the question is asked again, and of two traces the
 last one counts.
@@ -21,8 +22,6 @@ from core.errors import AmbiscopeError, FormatError, InputError, StorageError
 
 ROWS, RUN, ABOUT, REPORT, TRACES = "rows.jsonl", "run.json", "about.json", "report.json", "traces.jsonl"
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class RunState:
@@ -40,13 +39,14 @@ class RunState:
 
 
 def pack(prediction: t.Prediction, question_id: str) -> str:
-    """One line of traces.jsonl."""
+    """Encodes one line of traces.jsonl."""
     body = json.dumps(trace.to_json(prediction), ensure_ascii=False, default=str).encode("utf-8", "replace")
     return json.dumps({"id": question_id, "trace": base64.b64encode(zlib.compress(body, 6)).decode()}) + "\n"
 
 
 def trim(path: Path) -> str:
-    """Removes an incomplete last line, as a kill leaves it, and returns it; "" if the last line is complete.  Raises StorageError."""
+    """Removes an incomplete last line, as a kill leaves it, and returns it; "" if the last line is complete.  Raises
+    StorageError."""
     try:
         if not path.is_file():
             return ""
@@ -60,9 +60,9 @@ def trim(path: Path) -> str:
         raise StorageError(f"{path} cannot be read ({disk.describe_error(e, path)}); check the disk") from e
 
 
-def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:
-    """(question id, core.trace.to_json of its prediction); none where the run kept none.  An incomplete last line is skipped;
-    the last of equal ids counts.
+def read_traces(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(question id, core.trace.to_json of its prediction); nothing if the run kept no traces.  An incomplete last line is
+    skipped; of equal ids the last counts.
 
     Raises FormatError for a damaged trace.
     """
@@ -81,8 +81,8 @@ def read_traces(folder: Path) -> Iterator[tuple[str, Row]]:
                 raise FormatError(problem, file=path.name, line=number) from None
 
 
-def read_report(folder: Path) -> Row:
-    """The report of a finished run.  Raises InputError if there is none, FormatError for one of another layout."""
+def read_report(folder: Path) -> dict[str, Any]:
+    """The report of a finished run.  Raises InputError if there is none, FormatError if it has another layout."""
     path = folder / REPORT
     if not path.is_file():
         unfinished = (folder / ROWS).is_file() or (folder / RUN).is_file()

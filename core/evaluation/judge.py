@@ -21,11 +21,11 @@ from core.metrics.questions import bleu, normal_question, variants
 from core.models.language.prompted import PromptedGenerator
 from core.models.language.roles import Claim, Generator, Run
 from core.settings import Settings
-from core.text import has_answer, question_key, word_tokens
+from core.text import mentions, question_key, word_tokens
 
 SAME_QUESTION = 0.6  # BLEU-2 above which two questions are the same (Eq. 16), without a model
 MAX_PASSAGES = 20  # per question, for claims without a passage
-SECONDS = 600.0  # for one question's judgments
+MAX_JUDGING_SECONDS = 600.0  # for one question's judgments
 
 
 class Judge(Protocol):
@@ -46,7 +46,8 @@ class Judge(Protocol):
 
 
 def interpretations_of(prediction: t.Prediction) -> list[t.Interpretation]:
-    """A grounded system's interpretations; of any other system its answers, each with its disambiguated question and first passage."""
+    """A grounded system's interpretations.  For any other system, its answers, each with its disambiguated question and first
+    passage."""
     if prediction.interpretations or any(isinstance(e, t.InterpretationsChosen) for e in prediction.events):
         return list(prediction.interpretations)
     out = []
@@ -63,7 +64,7 @@ def pairs_of(reference: t.ReferenceQuestion) -> tuple[t.QAPair, ...]:
 
 
 def distinct_questions(questions: Sequence[str]) -> list[int]:
-    """Indexes of the questions, without those that have the same words as an earlier one.
+    """The indexes of the questions, without those that have the same words as an earlier one.
 
     >>> distinct_questions(["Who won in 2010?", "In 2010, who won?", "Who won?"])
     [0, 2]
@@ -121,7 +122,8 @@ class ReferenceJudge:
 
 
 def same_question(question: str, reference: str) -> bool:
-    """Eq. 16 with BLEU-2 over the reference's variants; and the same numbers, as "in 1961" and "in 2021" share all other words.
+    """Eq. 16 with BLEU-2 over the reference's variants.  The numbers must be equal too, because "in 1961" and "in 2021" share
+    all other words.
 
     >>> same_question("Who won it in 1990?", "Who won in 1990?"), same_question("Who won in 2010?", "Who won in 1990?")
     (True, False)
@@ -151,7 +153,7 @@ class ModelJudge:
         pairs = pairs_of(reference)
         if not pairs:
             return None
-        run = Run.of(SECONDS)
+        run = Run.of(MAX_JUDGING_SECONDS)
         interpretations = interpretations_of(prediction)
         questions = [i.question for i in interpretations]
         passages = [p.passage for p in prediction.passages] or list(reference.passages or ())
@@ -209,26 +211,26 @@ class ModelJudge:
         return [decisions.get(k) if c.passages else False for k, c in zip(keys, claims)]
 
     def _supports_any(self, pair: t.QAPair, passages: Sequence[t.Passage], run: Run) -> bool | None:
-        """Whether one of the passages supports the meaning; only passages that contain an answer are checked."""
-        candidates = [p for p in passages[:MAX_PASSAGES] if has_answer(p.text, pair.answers)]
+        """Whether any of the passages supports the meaning.  Only passages that contain an answer are checked."""
+        candidates = [p for p in passages[:MAX_PASSAGES] if mentions(p.text, pair.answers)]
         decisions = self._verify([Claim(pair.question, pair.answers[0], (p,)) for p in candidates], run)
         return True if any(decisions) else None if None in decisions else False
 
-    def _matches(self, these: Sequence[str], those: Sequence[str], prompt: str, run: Run) -> list[bool | None]:
-        """For each of `these`, whether one of `those` asks the same."""
-        if not these or not those:
-            return [False] * len(these)
+    def _matches(self, references: Sequence[str], questions: Sequence[str], prompt: str, run: Run) -> list[bool | None]:
+        """Whether one of the `questions` asks the same as each of the `references`."""
+        if not references or not questions:
+            return [False] * len(references)
         if not isinstance(self.generator, PromptedGenerator):
-            return [any(same_question(a, b) for b in those) for a in these]
-        key = self._key("match", prompt, list(these), list(those))
+            return [any(same_question(a, b) for b in questions) for a in references]
+        key = self._key("match", prompt, list(references), list(questions))
         decisions = self.cache.get(key)
         if isinstance(decisions, list):
             run.remembered.add("match")
         else:
-            decisions = self.generator.match(prompt, questions=those, references=these, run=run)
+            decisions = self.generator.match(prompt, questions=questions, references=references, run=run)
             if decisions is not None:
                 self.cache.put(key, decisions)
-        return [None] * len(these) if decisions is None else [bool(d) for d in decisions]
+        return [None] * len(references) if decisions is None else [bool(d) for d in decisions]
 
     def _distinct(self, prompt: str, questions: Sequence[str], run: Run) -> int:
         """The number of questions without near duplicates."""
@@ -246,7 +248,7 @@ class ModelJudge:
 
 
 def load_judge(name: str, settings: Settings) -> Judge:
-    """Raises InputError for an unknown name and where no language model is configured, CheckpointError."""
+    """The judge of that name.  Raises InputError for an unknown name or if no language model is configured, CheckpointError."""
     if name == "references":
         return ReferenceJudge()
     if name not in JUDGES:
@@ -258,10 +260,12 @@ def load_judge(name: str, settings: Settings) -> Judge:
 
         generator: Generator = load_reader_generator(settings)
     else:
+        if missing := loading.language_model_needed(settings):  # the bundled one was not trained to judge
+            raise loading.NoLanguageModelError(missing)
         generator = loading.load_language_generator(settings)
     return ModelJudge(name, generator, Judgments(settings.home / "judgments.sqlite"))
 
 
 def annotated(questions: Sequence[t.ReferenceQuestion]) -> bool:
-    """Whether the references name supporting passages, so that they can be used as judge."""
+    """Whether the references name supporting passages, so that they can serve as the judge."""
     return any(p.passage_ids for q in questions for p in pairs_of(q))

@@ -12,14 +12,15 @@ from typing import Any
 
 from core.errors import StorageError
 
-_WAIT = 20.0  # seconds for another process to finish writing
+_LOCK_SECONDS = 20.0  # seconds for another process to finish writing
 
 
 class Judgments:
-    """Keys are digests of everything that affects a judgment; values are plain JSON.  A damaged file is reported, never overwritten."""
+    """Keys are digests of everything that affects a judgment; values are plain JSON. A damaged file is reported and never
+    overwritten."""
 
     def __init__(self, path: Path) -> None:
-        """The file is created by the first `put`."""
+        """The first `put` creates the file."""
         self._path, self._lock = path, threading.Lock()
 
     @staticmethod
@@ -35,7 +36,7 @@ class Judgments:
     def _open(self) -> sqlite3.Connection:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self._path, timeout=_WAIT)
+            connection = sqlite3.connect(self._path, timeout=_LOCK_SECONDS)
             connection.execute("CREATE TABLE IF NOT EXISTS judgment (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
             return connection
         except (OSError, sqlite3.Error) as e:

@@ -1,4 +1,4 @@
-"""The names of what may judge support; core.evaluation.judge has the judges themselves, which load models."""
+"""The names of the judges. core.evaluation.judge has the judges themselves, which load models."""
 
 from __future__ import annotations
 

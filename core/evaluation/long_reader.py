@@ -1,4 +1,5 @@
-"""The reader of a system's answers as one text, for ASQA's Disambig-F1 (Stelmakh et al. 2022, section 5).
+"""A reader that answers questions from a system's answers as one text, for ASQA's Disambig-F1 (Stelmakh et al. 2022, section
+5).
 
 Theirs is a RoBERTa trained on SQuAD 2.0.  AMBISCOPE_ASQA_READER can name such a reader; "default" is the bundled reader, whose figures are not comparable
 and have their own name.
@@ -38,7 +39,7 @@ class BundledReader:
 
 
 def load_long_reader(settings: Settings) -> LongReader | None:
-    """None where AMBISCOPE_ASQA_READER is empty.  Raises CheckpointError."""
+    """The reader that AMBISCOPE_ASQA_READER names; None if it is empty.  Raises CheckpointError."""
     if not settings.asqa_reader:
         return None
     if settings.asqa_reader == BUNDLED:
@@ -49,7 +50,7 @@ def load_long_reader(settings: Settings) -> LongReader | None:
 
 
 def read_long(reader: LongReader, name: str, example: Example) -> Readings | None:
-    """A reader's answers to the references' disambiguated questions; None without human long answers, as outside ASQA."""
+    """A reader's answers to the references' disambiguated questions; None without human long answers, that is, outside ASQA."""
     if not example.long_answers:
         return None
     pairs = max((a.pairs for a in example.annotations), key=len, default=())

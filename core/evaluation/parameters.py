@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 _CORPUS = ("retriever", "corpus", "parts", "settings")  # attributes of retrieval, which is not counted
-_LIMIT = 20_000  # objects visited; a system has a few dozen
+_MAX_OBJECTS = 20_000  # objects visited; a system has a few dozen
 
 
 def parameters_of(system: object) -> int | None:
-    """Parameters of all torch modules of a system, without retrieval; None if there are none (an endpoint, a table).
+    """The number of parameters in all torch modules of a system, without retrieval; None if there are none (an endpoint, a
+    table).
 
     Shared weights count once.  Follows attributes, containers, partial functions and closures of this package's objects.
     """
@@ -22,7 +23,7 @@ def parameters_of(system: object) -> int | None:
     sizes: dict[int, int] = {}
     visited: set[int] = set()
     todo: list[Any] = [system]
-    while todo and len(visited) < _LIMIT:
+    while todo and len(visited) < _MAX_OBJECTS:
         item = todo.pop()
         if id(item) in visited:
             continue
@@ -35,7 +36,7 @@ def parameters_of(system: object) -> int | None:
 
 
 def _below(item: Any) -> list[Any]:
-    """The contents of an object: only our own objects, containers and functions are followed."""
+    """The contents of an object.  Only our own objects, containers and functions are followed."""
     if isinstance(item, Mapping):
         return list(item.values())
     if isinstance(item, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""An evaluation's settings as plain values: made by the command line or the Evaluate page and stored in the run folder."""
+"""An evaluation's settings as plain values, made by the command line or the Evaluate page and stored in the run folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import trace
-from core.asking import Asking
+from core.datasets.excluded import excluded_questions
 from core.disk import locked, write_json
 from core.engine import Engine
 from core.errors import FormatError, InputError
@@ -20,20 +20,22 @@ from core.evaluation.judges import CHOICES
 from core.evaluation.report import Report
 from core.metrics.significance.bootstrap import check_seed
 from core.registry import did_you_mean
+from core.systems.base.asking import Asking
 from core.text import storable
 from core.types import AnsweringSystem
 
 if TYPE_CHECKING:
     from core.evaluation.long_reader import LongReader
-    from core.evaluation.run import Ask
+    from core.evaluation.run import AskQuestions
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPlan:
-    """`tags`: labels for charts, for instance {"training questions": 100, "variant": "zero-shot"}.  None: the default."""
+    """`tags`: labels for charts, for instance {"training questions": 100, "variant": "zero-shot"}. None means the default."""
 
     questions: str  # path of the question file
     layout: str | None = None  # of core.datasets.LAYOUTS; None: recognised by the file's fields
+    exclude: tuple[str, ...] = ()  # paths of files whose questions are not asked, such as what the weights were trained on
     system: str | None = None
     corpus: str | None = None
     limit: int | None = None  # ask only the first questions, this many
@@ -81,7 +83,8 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
     **plan: Any,
 ) -> Report:
-    """A system over a question file: `run_plan` in one call.  `plan`: further fields of EvaluationPlan, such as `limit` and `clarify`.
+    """Evaluates a system on a question file: `run_plan` in one call.  `plan`: further fields of EvaluationPlan, such as `limit`
+    and `clarify`.
 
     `engine`: one that is loaded already.  core.evaluation.run.evaluate takes a system and questions as objects.
     Raises what `run_plan` does, and InputError for a field that a plan does not have.
@@ -94,8 +97,8 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """What answers and judges a plan's questions.  `own_passages`: the questions bring their own."""
+class PreparedPlan:
+    """The loaded parts that answer and judge a plan's questions.  `own_passages`: the questions bring their own."""
 
     system: AnsweringSystem
     judge: Judge | None
@@ -104,12 +107,14 @@ class Prepared:
     judge_name: str
 
 
-Elsewhere = Callable[[Prepared, EvaluationPlan], "Ask"]  # asks the questions in place of this process (core.cluster.jobs)
+AskElsewhere = Callable[
+    [PreparedPlan, EvaluationPlan], "AskQuestions"
+]  # asks the questions in place of this process (core.cluster.jobs)
 
 
 def prepared(
     plan: EvaluationPlan, engine: Asking, own_passages: bool, judge_name: str, cancelled: Callable[[], bool] | None = None
-) -> Prepared:
+) -> PreparedPlan:
     """Loads the system, the judge and the reader.  Raises InputError for wrong options, CheckpointError."""
     from core.evaluation.long_reader import load_long_reader
 
@@ -120,7 +125,7 @@ def prepared(
     reader = load_long_reader(settings)
     long_reader = (settings.asqa_reader, reader) if reader is not None else None
     system = engine.system(plan.system, plan.corpus, options, cancelled, own_passages=own_passages)
-    return Prepared(system, judge, long_reader, own_passages, judge_name)
+    return PreparedPlan(system, judge, long_reader, own_passages, judge_name)
 
 
 def run_plan(
@@ -131,9 +136,10 @@ def run_plan(
     progress: Callable[[int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     say: Callable[[str], None] | None = None,
-    elsewhere: Elsewhere | None = None,
+    elsewhere: AskElsewhere | None = None,
 ) -> Report:
-    """Runs the evaluation; with `out_dir`, the report and the plan are stored there.  `say` receives messages about a resumed run.
+    """Runs the evaluation.  With `out_dir`, the report and the plan are stored there.  `say` receives messages about a resumed
+    run.
 
     Raises FormatError or InputError for wrong questions or options, ConflictError while another evaluation writes in `out_dir`, CheckpointError,
     CancelledError, StorageError.
@@ -144,13 +150,24 @@ def run_plan(
     with locked(out_dir, "an evaluation") if out_dir is not None else nullcontext():
         path = Path(plan.questions)
         questions = load(path, plan.layout)
+        if plan.exclude:
+            total = len(questions)
+            questions = excluded_questions([Path(file) for file in plan.exclude]).without(questions)
+            if not questions:
+                raise InputError(f"{path}: all {total} questions are in the excluded files; give other questions")
         judge_name = plan.judge or ("references" if annotated(questions) else "none")
         own_passages = all(q.passages is not None for q in questions[: plan.limit])
         asking = prepared(plan, engine, own_passages, judge_name, cancelled)
         total = min(len(questions), plan.limit or len(questions))
         if progress is not None:
             progress(0, total)
-        about = {**plan.to_json(), "questions": storable(plan.questions), "system": asking.system.info.name, "total": total}
+        about = {
+            **plan.to_json(),
+            "questions": storable(plan.questions),
+            "exclude": [*map(storable, plan.exclude)],
+            "system": asking.system.info.name,
+            "total": total,
+        }
         if out_dir is not None and not (out_dir / ABOUT).exists():  # keep another run's file: evaluate refuses its folder
             write_json(out_dir / ABOUT, about)
         report = run.evaluate(

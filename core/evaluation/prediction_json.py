@@ -6,7 +6,7 @@ from typing import Any
 
 from core.disambiguation.outcome import result_of
 from core.evaluation.cost import calls_of
-from core.how_to import section
+from core.evaluation.how_to import section
 from core.trace import to_json
 from core.types import Prediction
 

@@ -7,7 +7,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import metadata
@@ -21,7 +21,7 @@ from core import trace
 from core import types as t
 from core.errors import AmbiscopeError
 from core.evaluation.summary import failed_calls, summary_of
-from core.metrics import HARMONIC, METRICS, QUESTION_METRICS
+from core.metrics import METRICS, entry_of
 from core.metrics.base import Value
 from core.metrics.grounding import SUFFICIENT_FROM
 from core.metrics.score.scoring import Table, table
@@ -30,11 +30,11 @@ from core.settings import ROOT
 from core.text import listed
 from core.types import SCOPES
 
-Row = dict[str, Any]
+ReportRow = dict[str, Any]
 
 
-def row_head(question: t.ReferenceQuestion) -> Row:
-    """The part of a report's row about the question itself."""
+def row_head(question: t.ReferenceQuestion) -> ReportRow:
+    """The part of a report's row that describes the question."""
     return {
         "id": question.id,
         "question": question.question,
@@ -47,8 +47,9 @@ def row_head(question: t.ReferenceQuestion) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Values are fractions and seconds; None if undefined.  Failed questions are counted and left out of every mean.  `judge_failed`: questions
-    at which the judge left something undecided; they are left out of the judged figures that need it, and of no other.
+    """Values are fractions and seconds; None if undefined.  Failed questions are counted and left out of every mean.
+    `judge_failed`: the number of questions on which the judge left something undecided.  They are left out of the judged
+    figures that need it, and of no other.
 
     `counts[metric]["all" | "multi"]`: on how many questions that mean is defined.  `scores[metric]["all" | "multi"]` is a mean, `intervals[metric]["all" | "multi"]` its 95% bootstrap interval [low, high].
     `by_source` and `by_ambiguity`: group -> n, failed, counts, scores.  `timings`: seconds of questions that did not fail (median, p95), seconds
@@ -57,11 +58,11 @@ class Report:
 
     n: int
     failed: int
-    rows: list[Row]
+    rows: list[ReportRow]
     scores: Table
     intervals: dict[str, dict[str, list[float] | None]]
-    by_source: dict[str, Row]
-    by_ambiguity: dict[str, Row]
+    by_source: dict[str, ReportRow]
+    by_ambiguity: dict[str, ReportRow]
     timings: dict[str, Value]
     provenance: dict[str, Any]
     summary: dict[str, Any] = field(default_factory=dict)  # core.evaluation.summary
@@ -84,6 +85,11 @@ class Report:
             if count:
                 first = next((row[name] for row in self.rows if row.get(name) is not None), "")
                 messages.append(f"{count:,} of {listed(self.n, 'question')} {problem}; the first one: {first}")
+        metric_errors = [(name, error) for row in self.rows for name, error in row.get("metric_errors", {}).items()]
+        for name, count in Counter(name for name, _ in metric_errors).items():
+            messages.append(
+                f"{name} is undefined for {listed(count, 'question')}; the first one: {dict(reversed(metric_errors))[name]}"
+            )
         return messages + failed_calls(self.summary)
 
     def demand(self) -> None:
@@ -93,16 +99,16 @@ class Report:
 
 
 def build_report(
-    rows: Sequence[Row],
+    rows: Sequence[ReportRow],
     info: t.SystemInfo,
     *,
     seed: int,
     bootstrap: int,
     questions_digest: str,
-    judge: Row | None = None,
-    facts: Row | None = None,
+    judge: ReportRow | None = None,
+    facts: ReportRow | None = None,
 ) -> Report:
-    """Builds the report from an evaluation's rows, which are not changed.  `facts`: plain values for the provenance."""
+    """Builds the report from an evaluation's rows, which aren't changed.  `facts`: plain values for the provenance."""
     fine = [row for row in rows if row["error"] is None]
     clarifies = any(answer["question"] for row in fine for answer in row["answers"])
     ks = {row["k"] for row in fine if row["k"] is not None}
@@ -132,37 +138,38 @@ def build_report(
     )
 
 
-def counts_of(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, int]]:
+def counts_of(rows: Sequence[ReportRow], names: Sequence[str]) -> dict[str, dict[str, int]]:
     """The number of questions on which each metric is defined: `Report.counts`."""
     defined = {name: [r["ambiguous"] for r in rows if r["metrics"][name] is not None] for name in names}
     return {name: {"all": len(kinds), "multi": sum(map(bool, kinds))} for name, kinds in defined.items()}
 
 
-def _report_row(row: Row, clarifies: bool, k: int | None) -> Row:
-    """A row with its metrics as reported: R@10 for R@k if all used k = 10, no question metrics for a system without questions."""
+def _report_row(row: ReportRow, clarifies: bool, k: int | None) -> ReportRow:
+    """A row with its metrics as reported: R@10 for R@k if every question used k = 10, and no question metrics for a system that
+    writes no questions."""
     metrics = {
-        name if k is None else name.replace("@k", f"@{k}"): value if clarifies or name not in QUESTION_METRICS else None
+        name if k is None else name.replace("@k", f"@{k}"): value if clarifies or not entry_of(name).of_questions else None
         for name, value in row["metrics"].items()
     }
     return row | {"metrics": metrics}
 
 
 def _registered(label: str) -> str:
-    """The registry's name of a label: R@k for R@10."""
+    """The registry's name for a label: R@k for R@10."""
     return label if label in METRICS else f"{label.partition('@')[0]}@k"
 
 
-def _names(fine: Sequence[Row]) -> list[str]:
-    """The metrics that are defined for some question, and always F1 answer."""
+def _names(fine: Sequence[ReportRow]) -> list[str]:
+    """The metrics that are defined for some question, and in any case F1 answer."""
     labels = list(fine[0]["metrics"]) if fine else ["F1 answer"]
     return [n for n in labels if n == "F1 answer" or any(r["metrics"][n] is not None for r in fine)]
 
 
-def _weights(rows: Sequence[Row], name: str) -> list[float] | None:
+def _weights(rows: Sequence[ReportRow], name: str) -> list[float] | None:
     return [r["weights"][_registered(name)] for r in rows] if rows and _registered(name) in rows[0]["weights"] else None
 
 
-def _scores(rows: Sequence[Row], names: Sequence[str]) -> Table:
+def _scores(rows: Sequence[ReportRow], names: Sequence[str]) -> Table:
     values = [{_registered(n): r["metrics"][n] for n in names} for r in rows]
     weights = {_registered(n): w for n in names if (w := _weights(rows, n)) is not None}
     means = table(values, [r["ambiguous"] for r in rows], [_registered(n) for n in names], weights)
@@ -170,13 +177,13 @@ def _scores(rows: Sequence[Row], names: Sequence[str]) -> Table:
 
 
 def intervals_of(
-    rows: Sequence[Row], names: Sequence[str], seed: int, samples: int
+    rows: Sequence[ReportRow], names: Sequence[str], seed: int, samples: int
 ) -> dict[str, dict[str, list[float] | None]]:
     """The 95% bootstrap interval [low, high] of each mean: `Report.intervals`."""
     intervals: dict[str, dict[str, list[float] | None]] = {name: {} for name in names}
     for name, scope in product(names, SCOPES):
         part = [r for r in rows if scope == "all" or r["ambiguous"]]
-        if factors := HARMONIC.get(_registered(name)):
+        if factors := entry_of(_registered(name)).harmonic_of:
             first, second = ([r["metrics"][factor] for r in part] for factor in factors)
             ends = harmonic_interval(first, second, samples=samples, seed=seed)
         else:
@@ -185,11 +192,11 @@ def intervals_of(
     return intervals
 
 
-def _groups(rows: Sequence[Row], field: str, names: Sequence[str]) -> dict[str, Row]:
-    """One group per value of the field, sorted; empty if no question has it, "(none)" for those without."""
+def _groups(rows: Sequence[ReportRow], field: str, names: Sequence[str]) -> dict[str, ReportRow]:
+    """One group per value of the field, sorted, with "(none)" for questions without one; empty if no question has the field."""
     if not any(row[field] for row in rows):
         return {}
-    rows_by_name: dict[str, list[Row]] = defaultdict(list)
+    rows_by_name: dict[str, list[ReportRow]] = defaultdict(list)
     for row in rows:
         rows_by_name[row[field] or "(none)"].append(row)
     groups = {}
@@ -217,7 +224,8 @@ def percentile(values: Sequence[Value], share: float) -> Value:
 
 
 def peak_memory_mb() -> Value:
-    """The largest resident memory of this process so far, in MB of 10^6 bytes; None if the system does not say (Windows)."""
+    """The largest resident memory of this process so far, in MB of 10^6 bytes; None if the system doesn't report it
+    (Windows)."""
     try:
         import resource
     except ImportError:
@@ -227,15 +235,17 @@ def peak_memory_mb() -> Value:
 
 
 def peak_gpu_memory_mb() -> Value:
-    """The most that torch held on all GPUs together, in MB of 10^6 bytes; None if it used none."""
+    """The most memory that torch held on all GPUs together, in MB of 10^6 bytes; None if it used none."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return None
     return float(sum(torch.cuda.max_memory_allocated(i) for i in range(torch.cuda.device_count()))) / 1e6
 
 
-def build_provenance(info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str, facts: Row | None = None) -> Row:
-    """What produced a report: system, code, seeds, libraries and machine, and the given facts; plain JSON values."""
+def build_provenance(
+    info: t.SystemInfo, seed: int, bootstrap: int, questions_digest: str, facts: ReportRow | None = None
+) -> ReportRow:
+    """The provenance of a report: system, code, seeds, libraries, machine, and the given facts, as plain JSON values."""
     return {
         "system": to_plain(trace.to_json(info)),
         "settings": to_plain(trace.to_json(info.settings)),
@@ -262,7 +272,7 @@ def digest_of(questions: Sequence[t.ReferenceQuestion]) -> str:
 
 
 def to_plain(value: Any) -> Any:
-    """The value as read back from JSON, so that equal settings compare equal; other types become text."""
+    """The value as it would be read back from JSON, so that equal settings compare equal.  Other types become text."""
     return json.loads(json.dumps(value, default=str))
 
 
@@ -275,7 +285,8 @@ def _output(*command: str) -> str | None:
 
 
 def _gpu() -> dict[str, str | None]:
-    """The first GPU that torch sees, its driver as NVIDIA's tool says it, and torch's CUDA; None if there is none."""
+    """The first GPU that torch sees, its driver as NVIDIA's tool reports it, and torch's CUDA version; None if there is no
+    GPU."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         return {"gpu": None, "driver": None, "cuda": None}
@@ -291,9 +302,10 @@ def _version(package: str) -> str | None:
 
 
 def over_repeats(reports: Sequence[Report]) -> Report:
-    """The first of several reports of one evaluation, with what the repeats say of chance in the system, which no interval over questions shows.
+    """The first of several reports of one evaluation, with the variation over the repeats, which no interval over questions
+    shows.
 
-    `repeats`: their number `n`, and by metric and scope the `mean` and the sample `deviation` of the scores; None where a score is undefined.
+    `repeats`: their number `n`, and by metric and scope the `mean` and the sample `deviation` of the scores; None if a score is undefined.
     """
     mean: dict[str, dict[str, float | None]] = {}
     deviation: dict[str, dict[str, float | None]] = {}

@@ -29,7 +29,7 @@ from core.retrieval.library import Corpus
 
 RETRIEVERS = ("dense", "bm25", "hybrid")
 DEFAULT_KS = (1, 5, 10, 20, 50, 100)
-_BATCH = 64  # questions per batch
+_BATCH_QUESTIONS = 64  # questions per batch
 
 
 def evaluate_retrieval(
@@ -42,7 +42,7 @@ def evaluate_retrieval(
     seed: int = 0,
     facts: dict[str, Any] | None = None,
 ) -> Report:
-    """Searches once per question with the largest k and measures every k.  Questions without an answer are left out.
+    """Searches once per question with the largest k, and measures every k.  Questions without an answer are left out.
 
     Seconds are those of a batch, divided evenly.  `facts`: plain values for the provenance.  Raises InputError for wrong ks, a wrong limit, an unknown retriever
     or no question with an answer.
@@ -56,8 +56,8 @@ def evaluate_retrieval(
         raise InputError("no question has an answer to look for; give a file with references")
     cuts = sorted(set(ks))
     rows = []
-    for start in range(0, len(answerable), _BATCH):
-        batch = answerable[start : start + _BATCH]
+    for start in range(0, len(answerable), _BATCH_QUESTIONS):
+        batch = answerable[start : start + _BATCH_QUESTIONS]
         began = time.perf_counter()
         results = corpus.search_many([q.question for q in batch], cuts[-1], retriever)
         seconds = (time.perf_counter() - began) / len(batch)

@@ -34,12 +34,12 @@ from core.evaluation.cost import cost_of
 from core.evaluation.folder import ROWS, RUN, TRACES, pack, trim
 from core.evaluation.long_reader import LongReader, read_long
 from core.evaluation.parameters import parameters_of
-from core.evaluation.report import Report, Row, build_report, digest_of, row_head, to_plain
+from core.evaluation.report import Report, ReportRow, build_report, digest_of, row_head, to_plain
 from core.metrics import METRICS, weights_of
 from core.metrics.base import Example
 from core.metrics.calibration import ends_of, judged
 from core.metrics.errors import errors_of
-from core.metrics.score.scoring import values_of
+from core.metrics.score.scoring import values_and_errors
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.systems.base.batching import in_order
 from core.text import storable
@@ -54,7 +54,7 @@ MAX_BATCH = 64
 _OUR_OWN = (CancelledError, CheckpointError, IndexMismatchError, StorageError, MemoryError)  # not specific to one question
 _GO_ON = "free some space and start again to resume"
 # questions -> the rows of `run_one`, in any order
-Ask = Callable[[Sequence[t.ReferenceQuestion]], Generator[Row, None, None]]
+AskQuestions = Callable[[Sequence[t.ReferenceQuestion]], Generator[ReportRow, None, None]]
 _CANCELLED = ("cancelled", "stopped by a person")  # values of Finished.why
 
 
@@ -73,7 +73,7 @@ def evaluate(
     facts: Mapping[str, Any] | None = None,
     say: Callable[[str], None] | None = None,
     long_reader: tuple[str, LongReader] | None = None,
-    ask: Ask | None = None,
+    ask: AskQuestions | None = None,
 ) -> Report:
     """Asks each question once and reports.
 
@@ -144,8 +144,9 @@ def run_one(
     judge: Judge | None = None,
     traced: bool = False,
     long_reader: tuple[str, LongReader] | None = None,
-) -> Row:
-    """One question's row: answers, metrics, errors and seconds, or why it failed; with a compressed `trace` if requested."""
+) -> ReportRow:
+    """One question's row: answers, metrics, errors and seconds, or the reason why it failed, with a compressed `trace` if
+    requested."""
     row = row_head(question)
     prompt = t.Question(question.question, id=question.id, passages=question.passages)
     start = time.perf_counter()
@@ -172,6 +173,9 @@ def run_one(
         example = replace(example, readings=read_long(reader, name, example))
     clarifications = [prediction.clarification_of(a.text) for a in prediction.answers]
     errors = errors_of(example, [p.passage.text for p in prediction.passages] if prediction.passages else None)
+    metrics, metric_errors = values_and_errors(example, list(METRICS))
+    if metric_errors:
+        row["metric_errors"] = {name: storable(error) for name, error in metric_errors.items()}
     if traced:
         row["trace"] = pack(prediction, question.id)
     return row | {
@@ -193,7 +197,7 @@ def run_one(
         "judge_calls": None if grounding is None else {"made": grounding.calls, "failed": grounding.failed_calls},
         "passages": len(prediction.passages),
         "k": example.k,
-        "metrics": values_of(example, list(METRICS)),
+        "metrics": metrics,
         "errors": errors.buckets() if errors is not None else None,
         "said": {
             "answer": judged(example),
@@ -206,11 +210,11 @@ def run_one(
 
 
 def _message(error: Exception) -> str:
-    """The error in words, with its type if it isn't one of ours."""
+    """The error's message, with its type if it isn't one of ours."""
     return (str(error) if isinstance(error, AmbiscopeError) else f"{type(error).__name__}: {error}") or type(error).__name__
 
 
-def _judged(grounding: Grounding) -> list[Row]:
+def _judged(grounding: Grounding) -> list[ReportRow]:
     """The interpretations with their judgments, for the error analysis of VerDICt's Figure 3."""
     rows = [asdict(i) for i in grounding.interpretations]
     return [{k: storable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
@@ -221,7 +225,7 @@ def _number(probability: float) -> float | None:
 
 
 def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Example:
-    """The input of the metrics.  An answer without a clarification keeps the question unchanged: the empty edit.
+    """The input of the metrics.  An answer without a clarification keeps the question unchanged, which is the empty edit.
 
     The report drops the question metrics of a system that never clarifies.
     """
@@ -244,7 +248,7 @@ def example_of(question: t.ReferenceQuestion, prediction: t.Prediction) -> Examp
 
 
 def _top_k(prediction: t.Prediction) -> int | None:
-    """The number of passages requested: the system's setting, else the number retrieved; None if nothing was retrieved."""
+    """The number of passages requested: the system's setting, or else the number retrieved; None if nothing was retrieved."""
     if not any(isinstance(e, t.PassagesRetrieved) for e in prediction.events):
         return None
     top_k = prediction.system.settings.get("top_k")
@@ -252,7 +256,7 @@ def _top_k(prediction: t.Prediction) -> int | None:
 
 
 def first_answer_seconds(events: Sequence[t.Event]) -> float | None:
-    """Seconds of retrieval and steps up to the first answer that the system found; None if there is none."""
+    """The seconds of retrieval and steps before the system found its first answer; None if there is none."""
     total = 0.0
     for event in events:
         if isinstance(event, t.PassagesRetrieved):
@@ -281,8 +285,9 @@ def _check(questions: Sequence[t.ReferenceQuestion], limit: int | None, bootstra
         raise InputError(f"two questions have the id '{twice}'; ids must differ")
 
 
-def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str, Row]:
-    """The rows of an earlier identical run by id; failed ones are removed from the file and repeated.  Raises InputError for another run's folder."""
+def _resume(folder: Path, identity: ReportRow, say: Callable[[str], None]) -> dict[str, ReportRow]:
+    """The rows of an earlier identical run by id.  Failed ones are removed from the file and repeated.  Raises InputError for
+    another run's folder."""
     rows, run = folder / ROWS, folder / RUN
     if not run.exists():
         if rows.exists():
@@ -309,9 +314,9 @@ def _resume(folder: Path, identity: Row, say: Callable[[str], None]) -> dict[str
     return answered
 
 
-def _rows(path: Path) -> dict[str, Row]:
+def _rows(path: Path) -> dict[str, ReportRow]:
     """The rows of a file by id."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, ReportRow] = {}
     for number, row in json_io.read_lines(path):
         metrics = row.get("metrics", {})
         is_row = isinstance(row.get("id"), str) and "error" in row and isinstance(metrics, dict)
@@ -321,5 +326,5 @@ def _rows(path: Path) -> dict[str, Row]:
     return rows
 
 
-def _line(row: Row) -> str:
+def _line(row: ReportRow) -> str:
     return json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n"

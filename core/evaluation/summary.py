@@ -1,4 +1,5 @@
-"""The rest of a report: mean cost per question, calibration, and a grounded system's errors as in VerDICt's Figure 3."""
+"""The remaining parts of a report: mean cost per question, calibration, and a grounded system's errors as in VerDICt's Figure
+3."""
 
 from __future__ import annotations
 
@@ -9,7 +10,6 @@ from typing import Any
 from core.disambiguation.outcome import outcome_of, outcome_scores, reference_outcome
 from core.metrics.calibration import reliability
 
-Row = dict[str, Any]
 CELLS = {
     "relevant and answerable": (True, True),
     "relevant, not answerable": (True, False),
@@ -32,7 +32,13 @@ def failed_calls(summary: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def summary_of(rows: Sequence[Row]) -> Row:
+def calibration_error(summary: Mapping[str, Any]) -> float | None:
+    """The expected calibration error of the answers in percentage points; None if no answer has a probability."""
+    error = summary.get("reliability", {}).get("answer", {}).get("error")
+    return None if error is None else 100 * error
+
+
+def summary_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """`cost`: means over the questions that did not fail; `calls` and `judge_calls`: calls of models over all questions,
     made and failed; `reliability`: of the answers' probabilities and of P([EOI]) (core.metrics.calibration); `judged`: interpretations by what their passage is, and how many are right.
 
@@ -41,7 +47,7 @@ def summary_of(rows: Sequence[Row]) -> Row:
     Parts without data are left out.  Source of the first and the last: Lee et al. 2025, Table 1 and Figure 3.
     """
     fine = [row for row in rows if row["error"] is None]
-    summary: Row = {}
+    summary: dict[str, Any] = {}
     costs = [row["cost"] for row in fine if isinstance(row.get("cost"), dict)]
     if costs:
         names = [n for n, v in costs[0].items() if isinstance(v, int | float)]

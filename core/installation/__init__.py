@@ -1,1 +1,2 @@
-"""What this installation is and has: its version, the distributions in its environment, and whether each system's requirements are met."""
+"""Facts about this installation: its version, the distributions in its environment, and whether each system's requirements are
+met."""

@@ -1,4 +1,4 @@
-"""The distributions installed in this Python environment and what requires them, from pip's records.
+"""The distributions installed in this Python environment, and which of them require which, from pip's records.
 
 run.py runs it under the environment's own Python; tests/test_supply_chain.py checks the requirements files against it.  Imports nothing of Ambiscope.
 
@@ -23,19 +23,19 @@ except ImportError:  # an incomplete environment has only pip, which vendors its
 
 
 def read_requirements(path: Path) -> list[Requirement]:
-    """The requirements of a file; without options, hashes and comments.  Raises OSError, InvalidRequirement (a ValueError)."""
+    """The requirements in a file, without options, hashes and comments.  Raises OSError, InvalidRequirement (a ValueError)."""
     lines = (re.split(r"(?:^|\s)#|\s--hash=", line)[0].strip() for line in path.read_text("utf-8").splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith("-")]
 
 
 def requirements_of(name: str, extras: Iterable[str] = ()) -> list[Requirement]:
-    """What an installed distribution requires here, with these extras.  Raises PackageNotFoundError."""
+    """The requirements of an installed distribution on this machine, with these extras.  Raises PackageNotFoundError."""
     required = [Requirement(line) for line in importlib.metadata.requires(name) or ()]
     return [r for r in required if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in ("", *extras))]
 
 
 def resolve(requirements: Iterable[Requirement]) -> tuple[set[str], list[Requirement]]:
-    """(names of the installed distributions that these requirements need, directly or not; requirements that are not met)."""
+    """(names of the installed distributions that these requirements need, directly or indirectly; unmet requirements)."""
     extras: dict[str, set[str]] = {}
     unmet = []
     queue = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
@@ -57,8 +57,8 @@ def resolve(requirements: Iterable[Requirement]) -> tuple[set[str], list[Require
 
 
 def surplus(dropped: Iterable[str], requirements: Iterable[Requirement]) -> set[str]:
-    """The installed ones of `dropped`, and their dependencies that nothing else needs: no requirement, no explicit `pip install`, no other
-    distribution."""
+    """The installed ones of `dropped`, and their dependencies that no requirement, explicit `pip install` or other distribution
+    needs."""
     dependencies, _ = resolve(Requirement(name) for name in dropped)
     roots = {canonicalize_name(name) for name in dropped}
     remaining = list(requirements)

@@ -2,7 +2,8 @@
 
 Source: Min et al. 2020, section 3.2, as the authors' script computes it.  It differs from a maximum matching: reference answers are
 walked in order and each takes the first free prediction that equals one of its aliases.  Duplicate predictions count as predictions.
-An empty set of predictions, which that script rejects, has F1 and recall 0 and no precision.
+An empty set of predictions, which that script rejects, has F1 and recall 0 and no precision.  Answers of which normalisation leaves
+nothing ("The The", "A"), all equal for that script, are compared by their own text.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.metrics.base import Example, Value
-from core.text import normalize_answer
+from core.text import comparable, normalize_answer
+
+
+def scored_as(answer: str) -> str:
+    """The form of an answer that is compared: AmbigQA's normalised text, or the answer itself if that is empty.
+
+    >>> scored_as("The Beatles!"), scored_as("The The"), scored_as("A")
+    ('beatles', 'the the', 'a')
+    """
+    return normalize_answer(answer) or comparable(answer)
 
 
 def is_match(aliases: Sequence[str], answer: str) -> bool:
@@ -19,8 +29,8 @@ def is_match(aliases: Sequence[str], answer: str) -> bool:
     >>> is_match(["The Beatles", "Fab Four"], "beatles!")
     True
     """
-    normalized = normalize_answer(answer)
-    return any(normalize_answer(alias) == normalized for alias in aliases)
+    text = scored_as(answer)
+    return any(scored_as(alias) == text for alias in aliases)
 
 
 def matching(references: Sequence[Sequence[str]], predictions: Sequence[str]) -> list[tuple[int, int]]:
@@ -29,11 +39,11 @@ def matching(references: Sequence[Sequence[str]], predictions: Sequence[str]) ->
     >>> matching([["a1"], ["b1", "b2"]], ["b2", "b1", "x"])
     [(1, 0)]
     """
-    predicted = [normalize_answer(p) for p in predictions]
+    predicted = [scored_as(p) for p in predictions]
     free = [True] * len(predicted)
     pairs = []
     for i, aliases in enumerate(references):
-        keys = {normalize_answer(a) for a in aliases}
+        keys = {scored_as(a) for a in aliases}
         j = next((j for j, p in enumerate(predicted) if free[j] and p in keys), None)
         if j is not None:
             free[j] = False
@@ -91,6 +101,6 @@ def number_of_answers(example: Example) -> Value:
 
 
 def reference_answers(example: Example) -> Value:
-    """The mean number over annotators."""
+    """The mean number of reference answers over annotators."""
     sets = example.answer_sets
     return sum(map(len, sets)) / len(sets) if sets else None

@@ -13,8 +13,8 @@ Value = float | None  # None: undefined for this question, and left out of the m
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """A reader's answers to the references' disambiguated questions from the system's answers as one text, with the correct short
-    answers.  `comparable`: the reader is like ASQA's."""
+    """A reader's answers to the references' disambiguated questions, read from the system's answers as one text, with the
+    correct short answers.  `comparable`: the reader is like ASQA's."""
 
     answers: tuple[tuple[str, tuple[str, ...]], ...]
     comparable: bool
@@ -51,7 +51,7 @@ class Example:
 
 
 def mean(values: Sequence[Value], weights: Sequence[float] | None = None) -> Value:
-    """Mean of the defined values, weighted where there are weights; None if no value is defined or none has weight.
+    """The mean of the defined values, weighted if there are weights; None if no value is defined or none has weight.
 
     >>> mean([1.0, None, 0.0]), mean([1.0, 0.5, None], [1, 3, 2]), mean([None])
     (0.5, 0.625, None)

@@ -16,13 +16,14 @@ from core.metrics.base import Example, Value
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES
 from core.types import Step
 
-BINS = 10
+CALIBRATION_BINS = 10
 Forecast = tuple[float, bool]  # a probability, and whether the event occurred
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Forecasts with probabilities from `low` to `high`: their number, their mean (`said`), and the observed frequency (`so`)."""
+    """The forecasts with probabilities from `low` to `high`: their number, their mean (`said`), and the observed frequency
+    (`so`)."""
 
     low: float
     high: float
@@ -52,9 +53,14 @@ def reliability(forecasts: Sequence[Forecast]) -> Reliability:
     """
     groups: dict[int, list[Forecast]] = {}
     for p, occurred in forecasts:
-        groups.setdefault(min(BINS - 1, int(p * BINS)), []).append((p, occurred))
+        groups.setdefault(min(CALIBRATION_BINS - 1, int(p * CALIBRATION_BINS)), []).append((p, occurred))
     filled = tuple(
-        Bin(k / BINS, (k + 1) / BINS, len(group), *(sum(column) / len(group) for column in zip(*group, strict=True)))
+        Bin(
+            k / CALIBRATION_BINS,
+            (k + 1) / CALIBRATION_BINS,
+            len(group),
+            *(sum(column) / len(group) for column in zip(*group, strict=True)),
+        )
         for k, group in sorted(groups.items())
     )
     error = sum(b.n * abs(b.said - b.so) for b in filled) / len(forecasts) if forecasts else None
@@ -62,8 +68,9 @@ def reliability(forecasts: Sequence[Forecast]) -> Reliability:
 
 
 def by_chance(bins: Sequence[tuple[int, float]]) -> float:
-    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases: of few forecasts, more or fewer than expected come
-    true by chance (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams": consistency resampling).
+    """The expected calibration error that a perfectly calibrated system stays below in 95% of cases.  With few forecasts, more
+    or fewer than expected come true by chance (Bröcker and Smith 2007, "Increasing the reliability of reliability diagrams":
+    consistency resampling).
 
     `bins`: of each the number of its forecasts and their mean.
 
@@ -79,7 +86,7 @@ def by_chance(bins: Sequence[tuple[int, float]]) -> float:
 
 
 def judged(example: Example) -> list[Forecast]:
-    """The probability of each answer, and whether it is right by the annotation with the highest F1; [] where neither is known."""
+    """The probability of each answer and whether it is right by the annotation with the highest F1; [] if either is unknown."""
     references = best_set(example)
     if references is None or example.probabilities is None:
         return []
@@ -88,7 +95,7 @@ def judged(example: Example) -> list[Forecast]:
 
 
 def ends_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
-    """P([EOI]) of each step of a loop, and whether no right answer was left; [] without [EOI] or references."""
+    """P([EOI]) at each step of a loop and whether no right answer remained; [] without [EOI] or references."""
     references = best_set(example)
     if references is None or not any(step.eoi_probability for step in steps):
         return []
@@ -96,8 +103,8 @@ def ends_of(example: Example, steps: Sequence[Step]) -> list[Forecast]:
 
 
 def margin(decisions: Sequence[tuple[float, float]], calibrated: bool) -> Value:
-    """How certain the least certain step of a run is, from 0 to 1; None without steps.  `decisions`: of each step the probability of its best candidate
-    and that of [EOI] (0 for a system without).
+    """The certainty of a run's least certain step, from 0 to 1; None without steps.  `decisions`: each step's probability of
+    its best candidate and of [EOI] (0 for a system without it).
 
     Calibrated, each of the two is a probability of its own, and a step is as certain as the one nearer to even odds.  Uncalibrated, they
     compete in one softmax, so that only their distance says something.

@@ -1,4 +1,4 @@
-"""RAMDocs' measure: all gold answers are given and none of the listed wrong ones.
+"""RAMDocs' measure: whether all gold answers are given and none of the listed wrong ones.
 
 Source: Wang et al. 2025, "Retrieval-Augmented Generation with Conflicting Evidence".  A prediction is a list.  `RAMDocs` counts an answer as
 given if some item equals it after normalisation.  `RAMDocs in text` counts it if it is part of some item, as the paper looks for it in a
@@ -31,7 +31,7 @@ def is_within(aliases: Sequence[str], answer: str) -> bool:
 def all_and_no_wrong(
     answers: Sequence[Sequence[str]], wrong: Sequence[str], predictions: Sequence[str], is_given: IsGiven = is_match
 ) -> float:
-    """1 or 0.
+    """1 if all gold answers and no listed wrong one are given, else 0.
 
     >>> all_and_no_wrong([["Rome"], ["Oslo"]], ["Bonn"], ["oslo", "The Rome", "Paris"])
     1.0

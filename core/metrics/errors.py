@@ -1,4 +1,4 @@
-"""What went wrong in one answer set, counted in buckets.
+"""Counts the errors of one answer set in buckets.
 
 Every reference answer that was not matched (core.metrics.answers, the annotation with the highest F1) is in exactly one of `alias_mismatch`,
 `not_retrieved` and `missed`; every answer that matched none is in exactly one of `alias_mismatch`, `duplicate` and `spurious`.
@@ -11,12 +11,12 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from core.metrics.answers import best_set, matching
+from core.metrics.answers import best_set, matching, scored_as
 from core.metrics.base import Example
 from core.metrics.retrieval import covered
 from core.text import normalize_answer, overlapping
 
-CLOSE = 0.85  # of difflib's ratio: one letter in seven may differ
+MIN_CLOSE_RATIO = 0.85  # of difflib's ratio: one letter in seven may differ
 BUCKETS = ("missed", "spurious", "alias_mismatch", "duplicate", "stopped_early", "ran_on", "not_retrieved")
 
 
@@ -56,7 +56,10 @@ def close(aliases: Sequence[str], answer: str) -> bool:
         if overlapping(text, reference):
             return True
         # numbers that differ by a digit are different answers
-        if not any(c.isdigit() for c in text + reference) and difflib.SequenceMatcher(None, text, reference).ratio() >= CLOSE:
+        if (
+            not any(c.isdigit() for c in text + reference)
+            and difflib.SequenceMatcher(None, text, reference).ratio() >= MIN_CLOSE_RATIO
+        ):
             return True
     return False
 
@@ -72,10 +75,10 @@ def errors_of(example: Example, passages: Sequence[str] | None = None) -> Errors
     pairs = matching(references, example.answers)
     unmatched = sorted(set(range(len(references))) - {i for i, _ in pairs})
     extra = sorted(set(range(len(example.answers))) - {j for _, j in pairs})
-    texts = {normalize_answer(alias) for i, _ in pairs for alias in references[i]}
+    texts = {scored_as(alias) for i, _ in pairs for alias in references[i]}
     duplicates, unknown = 0, []
     for j in extra:
-        text = normalize_answer(example.answers[j])
+        text = scored_as(example.answers[j])
         if text in texts:
             duplicates += 1
         else:

@@ -17,7 +17,8 @@ SUFFICIENT_FROM = 5
 
 
 def share(values: tuple[bool | None, ...]) -> Value:
-    """Share of True; None if there is nothing, or the judge left something undecided: a part of a reply says nothing about the rest.
+    """The share of True; None if there is nothing, or if the judge left something undecided, because part of a reply says
+    nothing about the rest.
 
     >>> share((True, False)), share((True, None)), share(())
     (0.5, None, None)
@@ -27,7 +28,7 @@ def share(values: tuple[bool | None, ...]) -> Value:
 
 
 def harmonic(a: Value, b: Value) -> Value:
-    """2ab/(a+b); 0 where one of them is 0, None if one is undefined.
+    """2ab/(a+b); 0 if either is 0, None if either is undefined.
 
     >>> round(harmonic(0.9282, 0.5725), 4), harmonic(0.0, 1.0), harmonic(None, 1.0)  # the first: GPT-4o of the paper's Table 2
     (0.7082, 0.0, None)
@@ -38,7 +39,7 @@ def harmonic(a: Value, b: Value) -> Value:
 
 
 def _judged(value: Callable[[Grounding], Value]) -> Callable[[Example], Value]:
-    """The metric of an example that is `value` of its judgments; None without a judge."""
+    """The metric that returns `value` of an example's judgments; None without a judge."""
     return lambda example: None if example.grounding is None else value(example.grounding)
 
 
@@ -51,6 +52,6 @@ g_recall = _judged(lambda g: share(g.recalled))
 
 
 def g_f1(example: Example) -> Value:
-    """Of one question; a question without any interpretation has 0."""
+    """One question's G-F1; 0 for a question without any interpretation."""
     recall = g_recall(example)
     return recall and harmonic(g_precision(example) or 0.0, recall)

@@ -1,4 +1,4 @@
-"""ASQA's STR-EM, ROUGE-L and Disambig-F1: a system's answers, written out as one text, against human long answers.
+"""ASQA's STR-EM, ROUGE-L and Disambig-F1: a system's answers, written out as one text, compared with human long answers.
 
 Source: Stelmakh et al. 2022, ASQA, section 5 (STR-EM: share of the reference's short answers that occur in the text; ROUGE-L: the highest F of
 the longest common subsequence over the reference texts, stemmed, split into sentences, as rouge-score's rougeLsum).  Only `rac-tree` writes prose: of the others, the
@@ -18,7 +18,7 @@ from core.text import normalize_answer
 
 
 def text_of(example: Example) -> str:
-    """The answers as one text: the system's own, else a line each, "question answer." or the answer alone."""
+    """The answers as one text: the system's own, or else one line each, "question answer." or just the answer."""
     if example.text:
         return example.text
     questions = example.questions or ("",) * len(example.answers)
@@ -26,7 +26,7 @@ def text_of(example: Example) -> str:
 
 
 def str_em(example: Example) -> Value:
-    """Source of the test: ASQA's scoring script, which looks for the normalised alias in the normalised text."""
+    """The share of short answers whose normalised alias occurs in the normalised text, as in ASQA's scoring script."""
     if example.long_answers is None:
         return None
     text = normalize_answer(text_of(example))

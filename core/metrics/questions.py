@@ -1,4 +1,5 @@
-"""AmbigQA's F1 BLEU-n and F1 EDIT-F1 of disambiguated questions.
+"""AmbigQA's F1 BLEU-n and F1 EDIT-F1 of disambiguated questions, and the share that passes the round trip
+(core.disambiguation.round_trip).
 
 Source: Min et al. 2020, section 3.2, and the authors' script; BLEU as in coco-caption: per sentence, closest reference length, constants
 in place of smoothing.  Written from the formulas.  A reference question may hold variants separated by `|`.
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 
-from core.metrics.answers import f1, is_match
+from core.metrics.answers import best_set, f1, is_match, matching
 from core.metrics.base import Example, Value
 from core.metrics.ptb import caption_tokens
 from core.text import normalize_answer
@@ -19,7 +20,7 @@ from core.types import Annotation
 
 _TINY, _SMALL = 1e-15, 1e-9  # coco-caption's: keep 0/0 at 0 and x/0 finite
 
-Similarity = Callable[[str, Sequence[str], str], float]  # (predicted, reference variants, prompt), all normalised
+QuestionSimilarity = Callable[[str, Sequence[str], str], float]  # (predicted, reference variants, prompt), all normalised
 
 
 @lru_cache(maxsize=65_536)
@@ -90,11 +91,11 @@ def edit_f1(predicted: str, references: Sequence[str], prompt: str) -> float:
     (1.0, 0.0)
     """
     change, targets = edit(prompt, predicted), [edit(prompt, r) for r in references]
-    # 2pr/(p+r) of multisets; 0 where one of them is empty, 1 where both are
+    # 2pr/(p+r) of multisets; 0 if one of them is empty, 1 if both are
     return max(2 * (change & r).total() / (change.total() + r.total()) if change or r else 1.0 for r in targets)
 
 
-def matched_f1(annotation: Annotation, example: Example, similarity: Similarity) -> Value:
+def matched_f1(annotation: Annotation, example: Example, similarity: QuestionSimilarity) -> Value:
     """2 x sum of similarities / (references + predictions) over pairs with equal answers, taken greedily from the most similar.
 
     None if a reference pair has no question, or the system makes none.  Each side of a pair is used at most once.
@@ -117,8 +118,8 @@ def matched_f1(annotation: Annotation, example: Example, similarity: Similarity)
     return 2 * total / (len(annotation.pairs) + len(example.answers))
 
 
-def _f1_question(example: Example, similarity: Similarity) -> Value:
-    """The highest over annotations; a single-answer annotation counts with F1 answer."""
+def _f1_question(example: Example, similarity: QuestionSimilarity) -> Value:
+    """The highest value over annotations.  A single-answer annotation counts with its F1 answer."""
     if example.questions is None:
         return None
     values = [
@@ -135,3 +136,21 @@ def _bleu(predicted: str, references: Sequence[str], prompt: str, *, n: int) -> 
 
 f1_bleu1, f1_bleu2, f1_bleu3, f1_bleu4 = (partial(_f1_question, similarity=partial(_bleu, n=n)) for n in (1, 2, 3, 4))
 f1_edit = partial(_f1_question, similarity=edit_f1)
+
+
+# ---------------------------------------------------------------- the round trip
+
+
+def right_ones(example: Example) -> list[int]:
+    """The indexes of the right answers, by the annotation with the highest F1."""
+    best = best_set(example)
+    return [] if best is None else [j for _, j in matching(best, example.answers)]
+
+
+def clarified(example: Example) -> Value:
+    """The share of right answers whose question passes the round trip.  A question counts once per right answer.  Undefined if
+    the system clarifies nothing."""
+    right = right_ones(example)
+    if not right or example.passed is None or all(p is None for p in example.passed):
+        return None
+    return sum(bool(example.passed[j]) for j in right) / len(right)

@@ -14,7 +14,7 @@ from core.text import contains_tokens, word_tokens
 
 
 def covered(passages: Sequence[str], answers: Sequence[Sequence[str]]) -> int:
-    """How many answers have an alias in some passage.
+    """The number of answers with an alias in some passage.
 
     >>> covered(["Rome is old.", "Oslo is cold."], [["Rome"], ["Paris", "City of Light"]])
     1

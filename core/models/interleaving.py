@@ -33,15 +33,16 @@ import torch
 from torch import Tensor, nn
 
 from core.models.encoders.bert import Bert
-from core.models.encoders.pretrained import TRANSFORMERS
+from core.models.loading.pretrained import TRANSFORMERS
 
-NAME, AUTHORS_NAME = "ambiscope_interleaved", "ambiscope_authors"
-Kind = Literal["paper", "authors"]
+ATTENTION_NAME, AUTHORS_NAME = "ambiscope_interleaved", "ambiscope_authors"
+Interleaving = Literal["paper", "authors"]
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How T tokens in one long row divide into rows: `lengths` of all rows, those of a question side by side, its prompt first.
+    """The division of T tokens in one long row into rows.  `lengths` lists all rows, a question's rows next to each other, its
+    prompt first.
 
     `rows`: R, rows a question; None: every row by itself.
     """
@@ -56,7 +57,7 @@ class Packing:
 
 
 def _real_tokens(mask: Tensor | None, like: Tensor) -> Tensor:
-    """Which keys are real tokens, (rows, L) boolean, from a boolean or additive mask (rows, 1, L or 1, L) or None."""
+    """Marks the keys that are real tokens, (rows, L) boolean, from a boolean or additive mask (rows, 1, L or 1, L) or None."""
     rows, length = like.shape[0], like.shape[-2]
     if mask is None:
         return torch.ones(rows, length, dtype=torch.bool, device=like.device)
@@ -66,7 +67,8 @@ def _real_tokens(mask: Tensor | None, like: Tensor) -> Tensor:
 
 
 def _hidden(real: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to the scores of keys: the lowest number for padding; not -inf, which a row of padding alone would make NaN."""
+    """The value added to the scores of keys: the lowest number for padding.  It isn't -inf, which would turn a row of padding
+    alone into NaN."""
     return (~real).to(dtype) * torch.finfo(dtype).min
 
 
@@ -86,10 +88,11 @@ def _fused(
 def _packed(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None = None
 ) -> Tensor:
-    """(1, H, T, D) -> (1, H, T, D).  Each row at its own length; a question's rows lie side by side, so Eq. 6's keys are one slice."""
+    """(1, H, T, D) -> (1, H, T, D).  Each row keeps its own length.  A question's rows are adjacent, so Eq. 6's keys are one
+    slice."""
 
     def inside(length: int, before: int, after: int) -> Tensor | None:
-        """The position bias of a row for its own keys, and 0 for those of other rows before and after them."""
+        """The position bias of a row for its own keys, with 0 for the keys of the rows before and after it."""
         if position_bias is None:
             return None
         return nn.functional.pad(position_bias[..., :length, :length], (before, after))
@@ -124,7 +127,7 @@ def _token_positions(lengths: tuple[int, ...], device: torch.device) -> tuple[Te
 def _spread(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None = None
 ) -> Tensor:
-    """The packed layout by the padded one, all rows at once: (1, H, T, D) -> (1, H, T, D)."""
+    """Computes the packed layout through the padded one, all rows at once: (1, H, T, D) -> (1, H, T, D)."""
     positions, real = _token_positions(packing.lengths, query.device)
 
     def padded(t: Tensor) -> Tensor:  # (1, H, T, D) -> (B * R, H, L, D)
@@ -157,7 +160,7 @@ def _row_lengths(real: Tensor) -> list[int] | None:
 def _without_padding(
     query: Tensor, key: Tensor, value: Tensor, packing: Packing, scaling: float, position_bias: Tensor | None
 ) -> Tensor:
-    """The padded layout by the packed one: (B * R, H, L, D) -> the same, zeros where there is no token."""
+    """Computes the padded layout through the packed one: (B * R, H, L, D) -> the same, with zeros where there is no token."""
     q, k, v = (torch.cat([row[:, :n] for row, n in zip(t, packing.lengths)], 1)[None] for t in (query, key, value))
     out = torch.zeros_like(query)
     packed_rows = _packed(q, k, v, packing, scaling, position_bias)[0].split(packing.lengths, dim=1)
@@ -282,10 +285,10 @@ def authors_attention(
     return out.transpose(1, 2).contiguous(), None
 
 
-_KINDS = {"paper": (NAME, interleaved_attention), "authors": (AUTHORS_NAME, authors_attention)}
+_KINDS = {"paper": (ATTENTION_NAME, interleaved_attention), "authors": (AUTHORS_NAME, authors_attention)}
 
 
-def use_interleaving(encoder: nn.Module, kind: Kind = "paper") -> nn.Module:
+def use_interleaving(encoder: nn.Module, kind: Interleaving = "paper") -> nn.Module:
     """Switches an encoder (T5 stack, BertModel, our Bert, ...) to the interleaved attention.  Weights are untouched.
 
     Raises ValueError for the authors' kind where the encoder has no relative position bias of T5.

@@ -10,12 +10,13 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from core import disk
@@ -24,17 +25,20 @@ from core.models.encoders.sentence_encoder import Encoder, is_english, passage_t
 from core.retrieval import index, short_names, words
 from core.retrieval.corpus import FACTS, PassageStore, PassageWriter, read_facts
 from core.retrieval.known_passages import KnownPassages, reading_digest
-from core.retrieval.readers import read_passages, reader_for, sandbox
-from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected, Source, Tally
+from core.retrieval.readers import PASSAGE_BYTES, read_passages, reader_of, sandbox
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, MB, UNLIMITED, Columns, CorpusFile, Limits, Rejected, Source, Tally
 from core.retrieval.vectors import VectorFiles, copy_index, import_vectors
 from core.text import listed, mostly_other_letters, storable
 from core.types import Passage
 
 _OF_VECTORS = "vectors: "  # begins the names of their files in a fingerprint
 MAX_OTHER_LETTERS = 0.05  # of the passages, in other letters than Latin ones, without a warning
+MAX_GROWTH = 4  # of an upload: bytes of passages, with their titles, to bytes of files
 SHOWN_REJECTED = 200  # rejected rows listed in a report; the total counts all
 Fingerprints = list[list[str]]  # name and sha256 of each file
-Progress = Callable[[int, int, str], None]  # done, total (0: not known), stage: reading, words, encoding or vectors, indexing
+BuildProgress = Callable[
+    [int, int, str], None
+]  # done, total (0: not known), stage: reading, words, encoding or vectors, indexing
 
 
 def no_progress(done: int, total: int, stage: str) -> None:
@@ -43,7 +47,7 @@ def no_progress(done: int, total: int, stage: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What depends on the number of passages, as the settings say."""
+    """The choices that depend on the number of passages, by the settings."""
 
     index_kind: str  # auto: flat for a small corpus, ivfpq for a large one
     large: int  # passages from which on a corpus is large
@@ -55,7 +59,7 @@ class Size:
         return ("ivfpq" if self.is_large(passages) else "flat") if self.index_kind == "auto" else self.index_kind
 
     def dtype(self, passages: int) -> index.VectorDtype:
-        """Half the bytes for a large corpus; a flat index searches the file itself, which has to be float32."""
+        """Half precision for a large corpus.  A flat index searches the file itself, which has to be float32."""
         return "float16" if self.is_large(passages) and self.kind(passages) != "flat" else "float32"
 
 
@@ -79,7 +83,7 @@ class BuildReport:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a corpus is built from."""
+    """The files that a corpus is built from."""
 
     passages: tuple[CorpusFile, ...]
     columns: Columns = DEFAULT_COLUMNS
@@ -88,13 +92,13 @@ class Files:
 
 
 def fingerprint(files: Files, limits: Limits) -> Fingerprints:
-    """Name and sha256 of each file; if one of several cannot be read, its sha256 is empty and `_read` reports why.
+    """The name and sha256 of each file.  If one of several can't be read, its sha256 is empty and `_read` reports why.
 
     Raises InputError for a file of an unknown kind, or if the only file is missing or too large.
     """
     prints = []
     for path, name in files.passages:
-        reader_for(path)
+        reader_of(path)
         digest = ""
         try:
             Source(path, limits, lambda _: None).check_size()
@@ -113,7 +117,7 @@ def fingerprint(files: Files, limits: Limits) -> Fingerprints:
 
 
 def _of_passages(prints: object) -> list[list[str]]:
-    """The fingerprint without that of vector files: passages stay when other vectors come with them."""
+    """The fingerprint without the vector files', because passages stay when other vectors come with them."""
     return [p for p in prints if not p[0].startswith(_OF_VECTORS)] if isinstance(prints, list) else []
 
 
@@ -125,7 +129,11 @@ def _sha256(path: Path) -> str:
         raise InputError(f"{path} cannot be read ({e.strerror}); check its permissions") from e
 
 
-def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, progress: Progress, earlier: Path) -> None:
+class _TooMuchError(InputError):
+    """An upload needs too much time or space, over all its files."""
+
+
+def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, progress: BuildProgress, earlier: Path) -> None:
     """Writes the passage store.  A damaged file among several is left out entirely and listed like a bad line.
 
     The passages of files that are the same in the corpus `earlier` are copied.
@@ -135,14 +143,26 @@ def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, pro
     rejected: list[Rejected] = []
     files: list[Tally] = []
     other_letters = 0  # passages in other letters than Latin ones
+    start = time.monotonic()
+    max_bytes = UNLIMITED
+    if limits.is_upload:
+        max_bytes = max(
+            limits.max_unpacked_bytes, MAX_GROWTH * sum(path.stat().st_size for path, _ in source.passages if path.exists())
+        )
+    remaining_bytes = max_bytes
 
     def reject(row: Rejected) -> None:
         if len(rejected) < SHOWN_REJECTED:
             rejected.append(row)
 
     def add(passages: Iterable[Passage]) -> None:
-        nonlocal other_letters
+        nonlocal other_letters, remaining_bytes
         for passage in passages:
+            remaining_bytes -= len(passage.text) + len(passage.title) + PASSAGE_BYTES
+            if remaining_bytes < 0:
+                raise _TooMuchError(
+                    f"the files become more than {max_bytes // MB} MB of passages: split them, or raise AMBISCOPE_MAX_UPLOAD_MB"
+                )
             writer.add(passage)
             other_letters += mostly_other_letters(passage.text)
             if writer.count % 500 == 0:
@@ -151,6 +171,12 @@ def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, pro
     reading_key = reading_digest(limits, prints[len(source.passages) :])
     with closing(KnownPassages(earlier, reading_key)) as known_passages, closing(sandbox), PassageWriter(folder) as writer:
         for (path, name), (_, digest) in zip(source.passages, prints, strict=False):
+            remaining = limits.max_seconds - (time.monotonic() - start)
+            if remaining <= 0:
+                raise _TooMuchError(
+                    f"reading took more than {limits.max_seconds // 60} minutes, as far as {name}: split the upload, leave out what is slow, "
+                    "or raise AMBISCOPE_MAX_UPLOAD_MINUTES"
+                )
             copied = known_passages.lookup(storable(name), digest)
             if copied and not any(writer.has_id(p.id) for p in copied[1]):
                 add(copied[1])
@@ -158,22 +184,22 @@ def _read(folder: Path, source: Files, prints: Fingerprints, limits: Limits, pro
                 continue
             tally, mark, before = Tally(storable(name)), writer.mark(), (len(rejected), other_letters)
             try:
-                reading = read_passages(
+                file = Source(
                     path,
-                    limits,
+                    replace(limits, max_seconds=math.ceil(remaining)) if limits.is_upload else limits,
                     reject,
-                    name=name,
-                    is_used=writer.has_id,
-                    tally=tally,
+                    tally,
                     columns=source.columns,
+                    name=name,
                     uncut=source.vectors is not None,
                 )
+                reading = read_passages(file, writer.has_id)
                 with closing(reading):  # the file is closed also where the disk refuses what is written
                     add(reading)
                 if digest and _sha256(path) != digest:
                     raise InputError(f"{name} changed while it was read; give it again when it is complete")
             except InputError as e:
-                if len(source.passages) == 1:
+                if len(source.passages) == 1 or isinstance(e, _TooMuchError):
                     raise
                 writer.rollback(mark)
                 del rejected[before[0] :]
@@ -210,11 +236,12 @@ def build(
     encoder: Encoder,
     size: Size,
     limits: Limits,
-    progress: Progress,
+    progress: BuildProgress,
     earlier: Path,
     encode: index.Encode | None = None,
 ) -> BuildReport:
-    """Builds the corpus in `folder`, or resumes an interrupted build of the same files.  `earlier`: the folder of the corpus that it replaces, if any.
+    """Builds the corpus in `folder`, or resumes an interrupted build of the same files.  `earlier`: the folder of the corpus
+    that it replaces, if any.
 
     Raises InputError (no passage), and OSError, sqlite3.Error or StorageError if the disk refuses: then `folder` holds what can be
     resumed, or is deleted.
@@ -238,7 +265,7 @@ def build(
         count = len(store)
 
         def index_words() -> None:
-            """From here on the corpus can be searched by words."""
+            """Builds the word index.  From then on the corpus can be searched by words."""
             if not (folder / short_names.FILE).exists():
                 short_names.build(store, count, folder / short_names.FILE)
             if not (folder / words.FOLDER).exists():
@@ -272,7 +299,7 @@ def build(
             index.build_index(kind, vectors, folder / index.INDEX, stage("indexing"))
         import faiss
 
-        index.Manifest(
+        index.IndexManifest(
             encoder=encoder.name,
             dimension=encoder.dimension,
             count=count,
@@ -290,8 +317,8 @@ def build(
 def report(
     name: str, store: PassageStore, *, resumed_at: int = 0, seconds: float = 0.0, already_built: bool = False
 ) -> BuildReport:
-    """The report of a store, from facts stored next to the passages, so that a resumed build reports everything."""
-    files = tuple(Tally(**f) for f in store.facts["files"])
+    """A store's report, from facts stored next to the passages, so that a resumed build reports everything."""
+    files = tuple(Tally.of(f) for f in store.facts["files"])
     return BuildReport(
         name=name,
         passages=len(store),
@@ -304,12 +331,15 @@ def report(
         resumed_at=resumed_at,
         seconds=seconds,
         already_built=already_built,
-        warnings=_warnings(files, len(store), store.facts.get("other_letters", 0), index.Manifest.load(store.folder).encoder),
+        warnings=_warnings(
+            files, len(store), store.facts.get("other_letters", 0), index.IndexManifest.load(store.folder).encoder
+        ),
     )
 
 
 def _warnings(files: Sequence[Tally], passages: int, other_letters: int, encoder: str) -> tuple[str, ...]:
-    """Documents in another encoding than UTF-8, and passages that an English encoder cannot read if there are many.
+    """Documents in an encoding other than UTF-8, pages in a doubtful order, and many passages that an English encoder can't
+    read.
 
     `other_letters`: passages in other letters than Latin ones.
     """
@@ -321,6 +351,12 @@ def _warnings(files: Sequence[Tally], passages: int, other_letters: int, encoder
         f"not UTF-8, read as {encoding}: {', '.join(file_names[:5])}{f' and {len(file_names) - 5} more' if len(file_names) > 5 else ''}; "
         "check accents and signs, or save as UTF-8 and build again"
         for encoding, file_names in names.items()
+    ]
+    out += [
+        f"{file.file}: on {listed(len(file.doubtful), 'page')} ({', '.join(map(str, file.doubtful))}) the columns may be mixed; read these in the "
+        "passages, and give their text as a .txt file where they are"
+        for file in files
+        if file.doubtful
     ]
     if other_letters > MAX_OTHER_LETTERS * passages and is_english(encoder):
         out.append(

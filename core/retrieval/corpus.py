@@ -1,5 +1,5 @@
-"""The passage store: one SQLite table, in which row i is passage i.  Nothing of it is held in memory, so 21 million passages (the English Wikipedia in
-the DPR layout) open as fast as twenty.
+"""The passage store: one SQLite table, in which row i is passage i.  It stays on disk, so 21 million passages (the English
+Wikipedia in the DPR layout) open as fast as twenty.
 
 Files of a store: `passages.sqlite`, and `passages.json` (count, digest, size), written last: a store without it is incomplete.
 """
@@ -22,11 +22,11 @@ from core.types import Passage
 
 PASSAGES, FACTS = "passages.sqlite", "passages.json"
 AT_ONCE = 1000  # rows, of those that are read in order
-Mark = tuple[int, Any]  # number of rows, their digest so far
+PrefixDigest = tuple[int, Any]  # number of rows, their digest so far
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder; files that a running build renames or removes meanwhile are ignored."""
+    """The size of a folder's files in bytes.  Files that a running build renames or removes meanwhile are ignored."""
     size = 0
     for parent, _, names in os.walk(folder):  # unlike rglob it resumes where a folder vanishes
         for name in names:
@@ -36,7 +36,7 @@ def folder_size(folder: Path) -> int:
 
 
 def read_facts(path: Path) -> dict[str, Any]:
-    """A JSON object from a file.  Raises IndexMismatchError when it is damaged, FileNotFoundError when it is missing."""
+    """Reads a JSON object from a file.  Raises IndexMismatchError if it is damaged, FileNotFoundError if it is missing."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as e:
@@ -54,7 +54,7 @@ def _digested(passage: Passage) -> bytes:
 
 
 class PassageWriter:
-    """Writes a store; use as a context manager.  Without `finish` the folder stays unfinished."""
+    """Writes a store, as a context manager.  Without `finish` the folder stays incomplete."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ class PassageWriter:
         return self._db.execute("SELECT 1 FROM passages WHERE id = ?", (passage_id,)).fetchone() is not None
 
     def add(self, passage: Passage) -> None:
-        """Raises FormatError for a duplicate id, or a tab or line break in a field."""
+        """Adds a passage.  Raises FormatError for a duplicate id, or for a tab or line break in a field."""
         row = _digested(passage)
         try:
             self._db.execute("INSERT INTO passages VALUES (?, ?, ?, ?)", (self.count, passage.id, passage.title, passage.text))
@@ -93,11 +93,11 @@ class PassageWriter:
         self._digest.update(row)
         self.count += 1
 
-    def mark(self) -> Mark:
+    def mark(self) -> PrefixDigest:
         """The state so far, for `rollback`."""
         return self.count, self._digest.copy()
 
-    def rollback(self, mark: Mark) -> None:
+    def rollback(self, mark: PrefixDigest) -> None:
         """Removes everything that was added since the mark."""
         self.count, self._digest = mark[0], mark[1].copy()
         self._db.execute("DELETE FROM passages WHERE row >= ?", (self.count,))
@@ -147,7 +147,7 @@ class PassageStore:
         self._db.close()
 
     def _query(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """Raises IndexMismatchError for a damaged table."""
+        """Runs a query.  Raises IndexMismatchError for a damaged table."""
         try:
             with self._lock:
                 return self._db.execute(query, values).fetchall()
@@ -158,7 +158,8 @@ class PassageStore:
         return self._count
 
     def __getitem__(self, row: int) -> Passage:
-        """Raises IndexError outside 0..len-1: FAISS's -1 for "nothing" must never become the last passage."""
+        """The passage in a row.  Raises IndexError outside 0..len-1, because FAISS's -1 for "nothing" must never become the
+        last passage."""
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} of a corpus of {len(self)} passages")
         return self.passages(int(row), 1)[0]
@@ -179,7 +180,7 @@ class PassageStore:
         return rows[0][0] if rows else None
 
     def get(self, passage_id: str) -> Passage:
-        """Raises NotFoundError for an unknown id."""
+        """The passage with an id.  Raises NotFoundError for an unknown one."""
         row = self.row_of(passage_id)
         if row is None:
             raise NotFoundError(f"no passage has the id '{passage_id}' in this corpus of {len(self)} passages")

@@ -69,7 +69,7 @@ class GpuIndex:
         self._lock = threading.Lock()
 
     def search(self, queries: Vectors, k: int) -> tuple[Vectors, NDArray[np.int64]]:
-        """Scores and rows (Q, k), as FAISS's own search."""
+        """Scores and rows (Q, k), like FAISS's own search."""
         with self._lock:
             try:
                 if self._gpu is not None:

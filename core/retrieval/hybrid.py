@@ -25,7 +25,7 @@ from core.retrieval.words import WordIndex, WordMatches
 
 Mode = Literal["dense", "bm25", "hybrid"]
 BM25_WEIGHT = 0.2  # 1 - alpha of the paper's section 4
-CANDIDATES = 100  # of each list, at least
+MIN_CANDIDATES = 100  # of each list, at least
 PER_RESULT = 4  # candidates of each list for each result wanted
 
 Ranking = tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]  # rows, scores, cosines; best first
@@ -40,13 +40,14 @@ def checked_mode(mode: str) -> Mode:
 def search(
     index: VectorIndex, bm25: WordIndex | None, queries: Sequence[str], vectors: Vectors, k: int, mode: Mode
 ) -> list[Ranking]:
-    """For each query with its vector in (Q, d): rows, scores and cosines of the k best passages; dense search does not use `bm25`."""
+    """Rows, scores and cosines of the k best passages for each query, whose vectors are (Q, d).  Dense search doesn't use
+    `bm25`."""
     if mode == "dense" or bm25 is None:
         return [(rows, cosines, cosines) for rows, cosines in index.search(vectors, k)]
     if mode == "bm25":
         by_words = [(vector, *best_by_words(bm25, query, k)) for query, vector in zip(queries, vectors, strict=True)]
         return [(rows, scores, index.similarities(vector, rows)) for vector, rows, scores in by_words]
-    candidates = max(CANDIDATES, PER_RESULT * k)
+    candidates = max(MIN_CANDIDATES, PER_RESULT * k)
     return [
         _fused(index, bm25.search(query), vector, dense, k, candidates)
         for query, vector, dense in zip(queries, vectors, index.search(vectors, candidates), strict=True)
@@ -54,7 +55,7 @@ def search(
 
 
 def best_by_words(bm25: WordIndex, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Rows and scores of the k best passages by words alone; none where no word of the query matches."""
+    """Rows and scores of the k best passages by words alone; empty if no word of the query matches."""
     words = bm25.search(query)
     return words.best(k) if words is not None else (np.zeros(0, np.int64), np.zeros(0, np.float32))
 

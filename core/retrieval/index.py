@@ -31,7 +31,7 @@ INDEX, PROGRESS = "index.faiss", "vectors.progress.json"
 VectorDtype = Literal["float32", "float16"]  # the numbers in the file of the vectors
 FORMAT = 3  # of the folder
 KINDS = ("flat", "ivfpq", "hnsw")
-SHARD = 2048  # texts encoded between two checkpoints
+SHARD_TEXTS = 2048  # texts encoded between two checkpoints
 Encode = Callable[[Iterator[Sequence[str]], int], Iterator[Vectors]]  # (shards, how many) -> their vectors, in order
 # candidates scored exactly for each result wanted: of 21 million passages, 20 of IVF-PQ bring recall@100 to 0.96, where 8 bring it to 0.89
 EXACT_FACTOR = {"ivfpq": 20, "hnsw": 8}
@@ -40,8 +40,8 @@ HNSW_LINKS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """What an index was built from; checked whenever it is loaded."""
+class IndexManifest:
+    """A description of what an index was built from, checked whenever the index is loaded."""
 
     encoder: str
     dimension: int
@@ -58,8 +58,8 @@ class Manifest:
         disk.write_text(folder / MANIFEST, json.dumps(asdict(self), indent=1))
 
     @classmethod
-    def load(cls, folder: Path) -> Manifest:
-        """Raises IndexMismatchError when it is damaged, FileNotFoundError when it is missing."""
+    def load(cls, folder: Path) -> IndexManifest:
+        """Raises IndexMismatchError if it is damaged, FileNotFoundError if it is missing."""
         facts = read_facts(folder / MANIFEST)
         kinds = {f.name: int if f.type == "int" else str for f in fields(cls)}
         wrong = [n for n, kind in kinds.items() if not isinstance(facts.get(n), kind)]
@@ -68,8 +68,8 @@ class Manifest:
         return cls(**{n: facts[n] for n in kinds})
 
 
-def check_manifest(manifest: Manifest, *, encoder: str, dimension: int, count: int, digest: str, name: str) -> None:
-    """Raises IndexMismatchError that lists every difference and names the command that builds the index again."""
+def check_manifest(manifest: IndexManifest, *, encoder: str, dimension: int, count: int, digest: str, name: str) -> None:
+    """Raises IndexMismatchError that lists every difference and names the command that rebuilds the index."""
     import faiss
 
     differences = [
@@ -110,7 +110,7 @@ def write_vectors(
     dtype: VectorDtype = "float32",
     encode: Encode | None = None,
 ) -> int:
-    """Encodes `count` texts into the file of the vectors, shard by shard, resuming where an earlier run was interrupted.
+    """Encodes `count` texts into the vector file shard by shard, resuming where an earlier run was interrupted.
 
     `texts(start, stop)` gives the texts of a shard.  A shard counts once it is in `vectors.progress.json`; anything
     after it is truncated.  Space for all vectors is reserved first, so that a full disk is reported before anything is encoded.  Returns the
@@ -127,7 +127,7 @@ def write_vectors(
         disk.reserve(f, count * row_bytes)
         f.seek(finished * row_bytes)
         progress(finished, count)
-        shards = [(start, min(start + SHARD, count)) for start in range(finished, count, SHARD)]
+        shards = [(start, min(start + SHARD_TEXTS, count)) for start in range(finished, count, SHARD_TEXTS)]
         shard_texts = (texts(*shard) for shard in shards)
         encoded = encode(shard_texts, len(shards)) if encode else (encoder.encode(batch, "passage") for batch in shard_texts)
         for (_, stop), vectors in zip(shards, encoded, strict=True):
@@ -141,7 +141,7 @@ def write_vectors(
 
 
 def kind_of(index: Any) -> str:
-    """The kind of a FAISS index; empty for one that is not used here."""
+    """The kind of a FAISS index; empty for a kind that isn't used here."""
     import faiss
 
     kinds: dict[str, Any] = {"ivfpq": faiss.IndexIVFPQ, "hnsw": faiss.IndexHNSWFlat}
@@ -153,7 +153,7 @@ def vectors_file(dtype: str) -> str:
 
 
 def progress_key(encoder: Encoder, digest: str) -> dict[str, str | int]:
-    """What vectors on disk were made of: those of another encoder or of other passages cannot be used."""
+    """Identifies the encoder and the passages of the vectors on disk.  Vectors of others can't be reused."""
     return {"encoder": encoder.name, "dimension": encoder.dimension, "digest": digest}
 
 
@@ -187,7 +187,8 @@ def open_vectors(folder: Path, count: int, dimension: int, dtype: str = "float32
 def build_index(
     kind: str, vectors: NDArray[Any], path: Path, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> None:
-    """Writes the FAISS index of `vectors` (n, d); nothing for `flat` and for fewer than APPROXIMATE_FROM passages.  Raises StorageError."""
+    """Writes the FAISS index of `vectors` (n, d).  Writes nothing for `flat`, or for fewer than APPROXIMATE_FROM passages.
+    Raises StorageError."""
     import faiss
 
     path.unlink(missing_ok=True)
@@ -207,9 +208,9 @@ def build_index(
 
 
 class VectorIndex:
-    """Nearest passages by cosine.  Rows are those of the passage store."""
+    """Finds the nearest passages by cosine.  Rows are those of the passage store."""
 
-    def __init__(self, folder: Path, manifest: Manifest, device: str = "auto", spread: Spread = "replicate") -> None:
+    def __init__(self, folder: Path, manifest: IndexManifest, device: str = "auto", spread: Spread = "replicate") -> None:
         """`device` and `spread`: AMBISCOPE_DEVICE and AMBISCOPE_INDEX_GPUS.
 
         Raises IndexMismatchError if the files do not match the manifest, InputError for a GPU that does not exist.
@@ -251,7 +252,7 @@ class VectorIndex:
         return index
 
     def search(self, queries: Vectors, k: int) -> list[tuple[NDArray[np.int64], Vectors]]:
-        """For each of the queries (Q, d): rows and cosines of the k best, best first; fewer when the corpus is smaller."""
+        """Rows and cosines of the k best passages for each query (Q, d), best first; fewer if the corpus is smaller."""
         import faiss
 
         n = self.manifest.count

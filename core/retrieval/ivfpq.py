@@ -1,4 +1,4 @@
-"""IVF-PQ at any size: trained on a sample, added a slice at a time, so that memory holds the codes only.
+"""IVF-PQ at any size: trained on a sample and filled a slice at a time, so that memory holds only the codes.
 
 Source: Jégou, Douze & Schmid 2011, "Product Quantization for Nearest Neighbor Search", by FAISS.  The codes only find candidates: the stored
 vectors score them (index.py).
@@ -23,15 +23,13 @@ TRAIN_ROWS_PER_LIST = 64  # k-means of FAISS wants 39 to 256 points a centroid
 PQ_DIMENSIONS = 8  # of the vector in one code byte, about
 MAX_PROBES = 256  # lists read for a question; of 21 million passages, 512 bring no more
 
-Progress = Callable[[int, int], None]
-
 
 def slices(vectors: NDArray[Any]) -> Iterator[NDArray[np.float32]]:
     for start in range(0, len(vectors), ADD_ROWS):
         yield np.ascontiguousarray(vectors[start : start + ADD_ROWS], np.float32)
 
 
-def build(vectors: NDArray[Any], progress: Progress) -> Any:
+def build(vectors: NDArray[Any], progress: Callable[[int, int], None]) -> Any:
     """The index of `vectors` (n, d), which are read a slice at a time."""
     import faiss
 

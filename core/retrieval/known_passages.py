@@ -1,4 +1,4 @@
-"""Passages of files that are the same as in the corpus that a build replaces, so that only files that changed are read again."""
+"""Reuses the passages of unchanged files from the corpus that a build replaces, so that only changed files are read again."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _SHARED_ID = re.compile(r"~\d+(#\d+)?$")  # ends an id that depends on the ids o
 
 
 def reading_digest(limits: Limits, others: Sequence[Sequence[str]]) -> str:
-    """Digest of what decides how a file is read beside its bytes: limits, columns and the like (`others`, of a fingerprint), our readers,
-    and the pinned versions of the libraries that parse."""
+    """A digest of everything besides its bytes that decides how a file is read: limits, columns and the like (`others`, from a
+    fingerprint), our readers, and the pinned versions of the libraries that parse."""
     digest = hashlib.sha256(repr((limits, [list(o) for o in others])).encode())
     folders = (Path(module.__file__ or "").parent for module in (readers, parsing))
     for path in (
@@ -35,10 +35,10 @@ def reading_digest(limits: Limits, others: Sequence[Sequence[str]]) -> str:
 
 
 class KnownPassages:
-    """By name and sha256 of their file."""
+    """The passages of an earlier corpus, by name and sha256 of their file."""
 
     def __init__(self, earlier: Path, reading: str) -> None:
-        """Knows nothing where `earlier` holds no sound corpus, or its files were read differently: with another `reading_digest`."""
+        """Empty if `earlier` holds no intact corpus, or if its files were read differently (another `reading_digest`)."""
         self._store: PassageStore | None = None
         self._files: dict[tuple[str, str], tuple[int, Tally]] = {}
         try:
@@ -55,7 +55,8 @@ class KnownPassages:
             self._store.close()
 
     def lookup(self, name: str, digest: str) -> tuple[Tally, list[Passage]] | None:
-        """None for a file that has to be read: it is new or large, it has rejected rows, or ids that other files decided."""
+        """The passages of a file; None if it has to be read: it is new or large, has rejected rows, or has ids that depended on
+        other files."""
         if self._store is None or (name, digest) not in self._files:
             return None
         start, tally = self._files[name, digest]
@@ -64,10 +65,10 @@ class KnownPassages:
 
 
 def _reusable(facts: dict[str, Any]) -> Iterator[tuple[tuple[str, str], tuple[int, Tally]]]:
-    """(name, sha256) of each file that may be taken over, with the row of its first passage and its counts."""
+    """(name, sha256) of each file that can be reused, with the row of its first passage and its counts."""
     start = 0
     for (name, digest), counts in zip(facts["fingerprint"], facts["files"], strict=False):
-        tally = Tally(**counts)
+        tally = Tally.of(counts)
         if digest and not tally.rejected and tally.passages <= MAX_PASSAGES:
             yield (name, digest), (start, tally)
         start += tally.passages

@@ -1,5 +1,5 @@
-"""Vectors of passages that are known already, so that only other texts are encoded: those of the starter corpus, which come with it, and those of the
-corpus that a build replaces.
+"""Reuses known vectors, so that only new texts are encoded: those that come with the starter corpus, and those of the corpus
+that a build replaces.
 
 `data/starter/vectors.safetensors` holds each passage's digest and its vector in float16 under the name of the encoder that made it.  Rewritten by
 `python -m benchmarks.starter_vectors`; a test compares it with the encoder.
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from core import disk
 from core.errors import AmbiscopeError
-from core.models.encoders.sentence_encoder import Encoder, Kind, Vectors, passage_text
+from core.models.encoders.sentence_encoder import Encoder, TextKind, Vectors, passage_text
 from core.retrieval.corpus import PassageStore
-from core.retrieval.index import Manifest, open_vectors
+from core.retrieval.index import IndexManifest, open_vectors
 from core.types import Passage
 
 FILE = "vectors.safetensors"
@@ -32,17 +32,18 @@ def _key(text: str) -> bytes:
 
 
 class KnownVectors:
-    """An encoder that looks up passages; `inner` loads the one for other passages and for questions when it is first needed."""
+    """An encoder that looks passages up.  `inner` loads the encoder for other passages and for questions when it is first
+    needed."""
 
     def __init__(self, name: str, rows: dict[bytes, int], vectors: NDArray[Any], inner: Callable[[], Encoder]) -> None:
-        """`rows`: of each text's digest in `vectors` (n, d)."""
+        """`rows`: the row in `vectors` (n, d) for each text's digest."""
         self.name, self._rows, self._vectors, self._inner = name, rows, vectors, inner
 
     @property
     def dimension(self) -> int:
         return int(self._vectors.shape[1])
 
-    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+    def encode(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
         if kind != "passage":
             return self._inner().encode(texts, kind)
         known_rows = {i: row for i, text in enumerate(texts) if (row := self._rows.get(_key(text))) is not None}
@@ -54,7 +55,7 @@ class KnownVectors:
 
 
 def load_precomputed(folder: Path, encoder: str, inner: Callable[[], Encoder]) -> KnownVectors | None:
-    """None if the folder has no vectors of this encoder, or damaged ones: then everything is encoded."""
+    """The vectors in a folder; None if it has none of this encoder, or damaged ones.  Then everything is encoded."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -81,10 +82,10 @@ def write_precomputed(folder: Path, passages: Iterable[Passage], encoder: Encode
 
 
 def reusing(earlier: Path, encoder: Encoder) -> Encoder:
-    """`encoder`, which takes what it can from the corpus in the folder `earlier`; as it is where there is nothing to take: no complete corpus,
-    another encoder, or too many passages."""
+    """An encoder that takes what it can from the corpus in the folder `earlier`.  It is `encoder` itself if there is nothing to
+    take: no complete corpus, another encoder, or too many passages."""
     try:
-        manifest = Manifest.load(earlier)
+        manifest = IndexManifest.load(earlier)
         if (manifest.encoder, manifest.dimension) != (encoder.name, encoder.dimension) or manifest.count > MAX_PASSAGES:
             return encoder
         store = PassageStore(earlier)

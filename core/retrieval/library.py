@@ -34,11 +34,11 @@ from core.models.encoders.retriever import index_name, weights_name
 from core.models.encoders.sentence_encoder import Encoder, Vectors, load_encoder
 from core.retrieval import build as building
 from core.retrieval import short_names, words
-from core.retrieval.build import BuildReport, Files, Fingerprints, Progress, Size, no_progress
+from core.retrieval.build import BuildProgress, BuildReport, Files, Fingerprints, Size, no_progress
 from core.retrieval.corpus import FACTS, PassageStore, folder_size, read_facts
 from core.retrieval.gpus import Spread
 from core.retrieval.hybrid import best_by_words, checked_mode, search
-from core.retrieval.index import MANIFEST, Encode, Manifest, VectorIndex, check_manifest
+from core.retrieval.index import MANIFEST, Encode, IndexManifest, VectorIndex, check_manifest
 from core.retrieval.known_vectors import load_precomputed, reusing
 from core.retrieval.readers.folders import files_of
 from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, CorpusFile, Limits, Rejected
@@ -57,6 +57,22 @@ _NAME = re.compile(r"[a-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """The options of a build."""
+
+    limits: Limits | None = None  # None: those of uploads
+    replace: bool = False  # another corpus of this name, once the new one is complete
+    wait: float = 0.0  # seconds, for another build of it
+    encoder: Encoder | None = None  # of the settings' name; None: loaded when it is needed
+    encode: Encode | None = None  # another way to its vectors (core.retrieval.index.write_vectors)
+    columns: Columns = DEFAULT_COLUMNS  # the names of the files' fields
+    vectors: VectorFiles | None = None  # computed already: only questions are encoded, and each row of the files is a passage
+
+
+UPLOAD = BuildOptions()
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusInfo:
     name: str
     passages: int
@@ -70,18 +86,18 @@ class CorpusInfo:
 
     @property
     def by_words_only(self) -> bool:
-        """A build whose vectors are not complete, and whose word index is."""
+        """Whether it is a build with a complete word index whose vectors are still missing."""
         return self.index_kind == WORDS_ONLY
 
 
 class Corpus:
-    """An opened corpus.  Index, BM25 and encoder are loaded at the first search; thread-safe."""
+    """An open corpus.  Index, BM25 and encoder are loaded at the first search.  Thread-safe."""
 
     def __init__(
         self,
         name: str,
         store: PassageStore,
-        manifest: Manifest,
+        manifest: IndexManifest,
         settings: Settings,
         encoder: Callable[[], Encoder],
     ) -> None:
@@ -107,7 +123,7 @@ class Corpus:
         return self.store.passages(offset, limit)
 
     def check(self, encoder: str, dimension: int) -> None:
-        """Raises IndexMismatchError if the index does not fit its passages, or the encoder of this name and dimension."""
+        """Raises IndexMismatchError if the index doesn't fit its passages, or the encoder's name and dimension."""
         check_manifest(self.manifest, encoder=encoder, dimension=dimension, count=len(self), digest=self.digest, name=self.name)
 
     def _dense(self) -> tuple[Encoder, VectorIndex]:
@@ -130,7 +146,7 @@ class Corpus:
             return self._words
 
     def expanded(self, query: str) -> str:
-        """The query with the names of this corpus beside its short forms: "the N64 (Nintendo 64)"."""
+        """The query with this corpus's names added after their short forms: "the N64 (Nintendo 64)"."""
         return query if self.by_words_only else self._short.expanded(query, self._bm25().knows)
 
     @property
@@ -181,10 +197,10 @@ class Corpus:
 
 
 class CorpusLibrary:
-    """All corpora under one AMBISCOPE_HOME."""
+    """All corpora in one AMBISCOPE_HOME."""
 
     def __init__(self, settings: Settings, encoder: Encoder | None = None) -> None:
-        """`encoder`: an encoder that is already loaded; by default the settings' encoder is loaded when needed."""
+        """`encoder`: one that is already loaded.  By default the settings' encoder is loaded when needed."""
         self.settings, self.folder = settings, settings.corpora_dir
         self._encoder, self._lock = encoder, threading.Lock()
         self._size = Size(settings.index_kind, settings.large_corpus)
@@ -198,7 +214,7 @@ class CorpusLibrary:
 
     @cached_property
     def encoder_name(self) -> str:
-        """That encoder's name with the digest of its weights, where they can be trained again.  Raises CheckpointError."""
+        """The encoder's name, with the digest of its weights if they can be retrained.  Raises CheckpointError."""
         return weights_name(self.settings.encoder)
 
     def _path(self, name: str, prefix: str = "") -> Path:
@@ -208,7 +224,8 @@ class CorpusLibrary:
 
     @contextmanager
     def _locked(self, name: str, wait: float = 0.0) -> Iterator[None]:
-        """Raises ConflictError while another process builds or deletes this corpus, StorageError if the folder cannot be written."""
+        """Locks a corpus.  Raises ConflictError while another process builds or deletes it, StorageError if the folder can't be
+        written."""
         import filelock
 
         path = self._path(name, ".lock-")
@@ -231,7 +248,7 @@ class CorpusLibrary:
             lock.release()
 
     def _recover(self, name: str) -> None:
-        """Undoes a swap of old and new that a kill interrupted; call with the lock held."""
+        """Undoes a swap of old and new that a kill interrupted.  Call it with the lock held."""
         target, old = self._path(name), self._path(name, ".old-")
         if old.exists():
             if (target / MANIFEST).exists():
@@ -243,7 +260,8 @@ class CorpusLibrary:
     # ------------------------------------------------------------ looking
 
     def names(self) -> list[str]:
-        """Names of the corpora that can be searched, if only by words, and of the starter corpus even before its first use."""
+        """The names of the corpora that can be searched, if only by words.  The starter corpus is included even before its
+        first use."""
         names = {p.parent.name for p in self.folder.glob(f"*/{MANIFEST}") if _NAME.fullmatch(p.parent.name)}
         names |= {p.parent.name.removeprefix(BUILDING) for p in self.folder.glob(f"{BUILDING}*/{words.FOLDER}")}
         if (self.settings.starter_dir / "passages.tsv").exists():
@@ -251,7 +269,7 @@ class CorpusLibrary:
         return sorted(names)
 
     def list(self) -> list[CorpusInfo]:
-        """All corpora by name; interrupted or running builds with `complete=False`.  So are damaged ones."""
+        """All corpora by name.  Interrupted, running and damaged builds have `complete=False`."""
         folders = {p.name: p for p in self.folder.glob("*") if p.is_dir() and _NAME.fullmatch(p.name)}
         for p in self.folder.glob(f"{BUILDING}*"):
             folders.setdefault(p.name.removeprefix(BUILDING), p)
@@ -259,10 +277,10 @@ class CorpusLibrary:
 
     def _info(self, name: str, folder: Path) -> CorpusInfo:
         facts: dict[str, object] = {}
-        manifest: Manifest | None = None
+        manifest: IndexManifest | None = None
         with suppress(OSError, IndexMismatchError):
             facts = read_facts(folder / FACTS)
-            manifest = Manifest.load(folder) if folder.name == name else None
+            manifest = IndexManifest.load(folder) if folder.name == name else None
         return CorpusInfo(
             name=name,
             passages=passages if isinstance(passages := facts.get("passages"), int) else 0,
@@ -276,23 +294,25 @@ class CorpusLibrary:
         )
 
     def digest(self, name: str) -> str:
-        """Digest of a complete corpus from its current files, "" if there is none; faster than `list`."""
+        """A digest of a complete corpus from its current files, "" if there is none.  Faster than `list`."""
         with suppress(OSError, IndexMismatchError):
-            Manifest.load(self._path(name))
+            IndexManifest.load(self._path(name))
             return str(read_facts(self._path(name) / FACTS).get("digest", ""))
         return ""
 
     def is_current(self, corpus: Corpus) -> bool:
-        """Whether an opened corpus is still the one of its name: it may have been built again, also of the same passages with other vectors."""
+        """Whether an open corpus is still the one with its name.  It may have been rebuilt, even from the same passages with
+        other vectors."""
         with suppress(OSError, IndexMismatchError):
             folder = self._path(corpus.name)
-            return Manifest.load(folder) == corpus.manifest and read_facts(folder / FACTS) == corpus.store.facts
+            return IndexManifest.load(folder) == corpus.manifest and read_facts(folder / FACTS) == corpus.store.facts
         return False
 
     # ------------------------------------------------------------ opening
 
-    def open(self, name: str, progress: Progress = no_progress) -> Corpus:
-        """Opens a complete corpus, or a build whose word index is; the starter corpus is built first if it is missing or its file has changed.
+    def open(self, name: str, progress: BuildProgress = no_progress) -> Corpus:
+        """Opens a complete corpus, or a build whose word index is complete.  The starter corpus is built first if it is missing
+        or its file has changed.
 
         Raises NotFoundError for a name without corpus, IndexMismatchError if its parts do not match each other or the encoder.
         """
@@ -309,14 +329,15 @@ class CorpusLibrary:
         return self._open_complete(name)
 
     def _by_words(self, name: str) -> Corpus:
-        """A corpus over the files of a build, which all are open when this returns: the build's folder gets another name when it is complete.
+        """A corpus over the files of a build.  All of them are open when this returns, because the build's folder is renamed
+        when it is complete.
 
         Raises NotFoundError if its word index is not complete.
         """
         try:
             store = PassageStore(self._path(name, BUILDING))
             encoder = index_name(self.settings.encoder)
-            manifest = Manifest(encoder, 0, len(store), WORDS_ONLY, store.digest, "", "")
+            manifest = IndexManifest(encoder, 0, len(store), WORDS_ONLY, store.digest, "", "")
             corpus = Corpus(name, store, manifest, self.settings, self.encoder)
             corpus.warm()
         except (NotFoundError, IndexMismatchError) as e:
@@ -329,7 +350,7 @@ class CorpusLibrary:
 
     def _open_complete(self, name: str) -> Corpus:
         try:
-            manifest, store = Manifest.load(self._path(name)), PassageStore(self._path(name))
+            manifest, store = IndexManifest.load(self._path(name)), PassageStore(self._path(name))
         except (FileNotFoundError, NotFoundError) as e:
             raise IndexMismatchError(f"corpus '{name}' has lost a file ({e}); delete it and build it again") from e
         corpus, encoder = Corpus(name, store, manifest, self.settings, self.encoder), self._encoder
@@ -339,17 +360,19 @@ class CorpusLibrary:
             corpus.check(index_name(self.settings.encoder), manifest.dimension)
         return corpus
 
-    def _ensure_starter(self, progress: Progress) -> None:
+    def _ensure_starter(self, progress: BuildProgress) -> None:
         path = self.settings.starter_dir / "passages.tsv"
         if not path.exists():
             return
         limits = Limits.for_own_files(self.settings)
         if self._matching(STARTER, building.fingerprint(Files(tuple(files_of([path]))), limits)) is None:
             ready = load_precomputed(path.parent, index_name(self.settings.encoder), self.encoder)
-            self.create(STARTER, [path], progress, limits=limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
+            options = BuildOptions(limits, replace=True, wait=STARTER_WAIT_SECONDS, encoder=ready)
+            self.create(STARTER, [path], progress, options)
 
     def _matching(self, name: str, prints: Fingerprints) -> PassageStore | None:
-        """The store of the corpus, if it is complete, made of these files, and fits the settings: then no build is needed."""
+        """The store of a corpus that is complete, was built from these files, and fits the settings, so that no build is
+        needed."""
         try:
             corpus = self._open_complete(name)
         except (AmbiscopeError, OSError):
@@ -363,26 +386,15 @@ class CorpusLibrary:
         self,
         name: str,
         paths: Sequence[Path],
-        progress: Progress = no_progress,
-        *,
-        limits: Limits | None = None,
-        replace: bool = False,
-        wait: float = 0.0,
-        encoder: Encoder | None = None,
-        encode: Encode | None = None,
-        columns: Columns = DEFAULT_COLUMNS,
-        vectors: VectorFiles | None = None,
+        progress: BuildProgress = no_progress,
+        options: BuildOptions = UPLOAD,
     ) -> BuildReport:
-        """Reads files and folders and builds their index; resumes an interrupted build of the same files.
+        """Reads files and folders and builds their index, or resumes an interrupted build of the same files.  A complete corpus
+        of the same files, encoder and kind of index is kept.
 
-        A complete corpus of the same files, encoder and kind of index is kept.  `limits`: those of uploads by default.
-        `replace`: replace another corpus of this name once the new one is complete.  `wait`: seconds to wait for another build.
-        `encoder`: of the settings' name; loaded when none is given.  `encode`: another way to its vectors (core.retrieval.index.write_vectors).
-        `columns`: the names of the files' fields.
-        `vectors`: computed already; then nothing is encoded but questions, and each row of the files is a passage.
         Raises InputError (name, files, no passage, name in use), ConflictError (being built), StorageError (disk full).
         """
-        limits = limits or Limits.for_uploads(self.settings)
+        limits = options.limits or Limits.for_uploads(self.settings)
         if not paths:
             raise InputError("no file was given; give at least one file or folder")
         others: list[Rejected] = []
@@ -392,15 +404,15 @@ class CorpusLibrary:
                 return unpacked(path, Path(tempfile.mkdtemp(dir=scratch)), limits, others.append)
 
             passages = tuple(files_of(paths, on_other=others.append, unpack=unpack))
-            files = Files(passages, columns, vectors, tuple(sorted(others, key=lambda row: row.file)))
+            files = Files(passages, options.columns, options.vectors, tuple(sorted(others, key=lambda row: row.file)))
             prints = building.fingerprint(files, limits)
             store = self._matching(name, prints)  # without the lock: another process may also be reading
             if store is None:
-                with self._locked(name, wait):
+                with self._locked(name, options.wait):
                     store = self._matching(name, prints)
                     if store is None:
-                        self._check_replaceable(name, prints, replace)
-                        return self._build(name, files, prints, encoder or self.encoder(), limits, progress, encode)
+                        self._check_replaceable(name, prints, options.replace)
+                        return self._build(name, files, prints, limits, progress, options)
         return building.report(name, store, already_built=True)
 
     def _build(
@@ -408,13 +420,13 @@ class CorpusLibrary:
         name: str,
         files: Files,
         prints: Fingerprints,
-        encoder: Encoder,
         limits: Limits,
-        progress: Progress,
-        encode: Encode | None,
+        progress: BuildProgress,
+        options: BuildOptions,
     ) -> BuildReport:
         folder = self._path(name, BUILDING)
-        encoder = encoder if encode else reusing(self._path(name), encoder)
+        encoder = options.encoder or self.encoder()
+        encoder = encoder if options.encode else reusing(self._path(name), encoder)
         try:
             report = building.build(
                 name,
@@ -426,7 +438,7 @@ class CorpusLibrary:
                 limits=limits,
                 progress=progress,
                 earlier=self._path(name),
-                encode=encode,
+                encode=options.encode,
             )
             self._publish(name)
             return report
@@ -452,7 +464,7 @@ class CorpusLibrary:
             raise InputError(f"corpus '{name}' exists and holds {facts.get('source')}; delete it first, or choose another name")
 
     def _publish(self, name: str) -> None:
-        """Replaces the corpus by the finished build.  Opened corpora keep their files."""
+        """Replaces the corpus with the finished build.  Open corpora keep their files."""
         target, old = self._path(name), self._path(name, ".old-")
         if os.path.lexists(target):
             target.replace(old)
@@ -460,7 +472,8 @@ class CorpusLibrary:
         _remove(old, ignore_errors=True)
 
     def delete(self, name: str) -> None:
-        """Deletes a corpus, or what an interrupted build left; of a link to a folder elsewhere the link alone.
+        """Deletes a corpus, or the remains of an interrupted build.  If it is a link to another folder, only the link is
+        deleted.
 
         Raises NotFoundError, ConflictError while it is being built, StorageError: the message says whether the corpus is still there.
         """
@@ -483,7 +496,7 @@ class CorpusLibrary:
 
 
 def _remove(folder: Path, ignore_errors: bool = False) -> None:
-    """Removes a folder, of a link to one the link alone.  Raises OSError unless `ignore_errors`."""
+    """Removes a folder, or only the link if it is one.  Raises OSError unless `ignore_errors`."""
     if folder.is_symlink():
         with suppress(OSError) if ignore_errors else nullcontext():
             folder.unlink()

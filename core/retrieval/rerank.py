@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-NODES = 3
+NODES_PER_PASSAGE = 3
 
 
 class Scorer(Protocol):
     """An autoregressive reranker over passages 0..n-1."""
 
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
-        """For each path, log P(next passage | question, path) of every passage; -inf for those that cannot follow."""
+        """log P(next passage | question, path) of every passage for each path; -inf for those that can't follow."""
         ...
 
 
@@ -32,7 +32,7 @@ class Pick:
 
 
 def length_penalty(length: int, beta: float) -> float:
-    """((5 + length) / 6) ** beta: divides a path's log probability, so that a larger beta favours long paths.
+    """((5 + length) / 6) ** beta.  It divides a path's log probability, so a larger beta favours long paths.
 
     >>> length_penalty(1, 2.0)
     1.0
@@ -44,7 +44,7 @@ def tree_decode(scorer: Scorer, k: int, beta: float = 1.0) -> list[Pick]:
     """min(k, n) distinct passages, in the order of picking; fewer if no passage can follow any path.
 
     For a passage on several branches, the first pick counts.  Ties go to the shorter path, then to the smaller index.  In a tree
-    of more than NODES nodes per requested passage, each passage gets no further branches.
+    of more than NODES_PER_PASSAGE nodes per requested passage, each passage gets no further branches.
     """
     totals: dict[tuple[int, ...], float] = {(): 0.0}
     nexts: dict[tuple[int, ...], list[float]] = {(): list(scorer.log_probabilities([()])[0])}  # by path, in order of growth
@@ -56,7 +56,7 @@ def tree_decode(scorer: Scorer, k: int, beta: float = 1.0) -> list[Pick]:
         for path, log_probabilities in nexts.items():
             penalty = length_penalty(len(path) + 1, beta)
             for j, log_p in enumerate(log_probabilities):
-                if log_p == -math.inf or j in path or (j in picked_passages and len(nexts) > NODES * k):
+                if log_p == -math.inf or j in path or (j in picked_passages and len(nexts) > NODES_PER_PASSAGE * k):
                     continue
                 entry = ((totals[path] + log_p) / penalty, -len(path), -j, path)
                 if best is None or entry[:3] > best[:3]:

@@ -1,4 +1,4 @@
-"""The names in a corpus for each short form: a table next to its index."""
+"""The names in a corpus for each short form, in a table next to its index."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class ShortNames:
         self._file = file
 
     def names(self, short: str, is_word: bool) -> list[str]:
-        """Possible names of the short form, highest weight first; for one that occurs in the corpus (`is_word`), only names that a passage explains.
+        """Possible names for the short form, highest weight first.  For one that occurs in the corpus (`is_word`), only names
+        that a passage explains.
 
         Raises IndexMismatchError for a missing or damaged table.
         """
@@ -76,8 +77,8 @@ class ShortNames:
             raise IndexMismatchError(f"{self._file} is missing or damaged ({e}); build the index again") from e
 
     def expanded(self, query: str, is_word: Callable[[str], bool]) -> str:
-        """The query with the corpus's names: in place of a short form that the corpus never writes, beside it where it does, or where there are
-        several.  `is_word`: whether the corpus has a word."""
+        """The query with the corpus's names.  A name replaces a short form that the corpus never writes; otherwise, or if there
+        are several names, they are added after it.  `is_word`: whether the corpus has a word."""
         for match in reversed(short_names_in(query, is_word)):
             short = match.group()
             if names := self.names(short, is_word(short)):

@@ -1,4 +1,4 @@
-"""What the starter corpus covers."""
+"""The topics that the starter corpus covers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from core import json_io
 
 
 def coverage(folder: Path) -> dict[str, list[str]]:
-    """Topic -> the questions written for the corpus in this folder, the topic with the most questions first; empty where there are none.
+    """Topic -> the questions written for the corpus in this folder, the topic with the most questions first; empty if there are
+    none.
 
     Raises FormatError for a damaged file.
     """

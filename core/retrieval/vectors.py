@@ -1,4 +1,5 @@
-"""Vectors that were computed elsewhere, as `.npy` or FAISS files: every row checked and put at the row of its passage."""
+"""Vectors that were computed elsewhere, as `.npy` or FAISS files. Every row is checked and stored at the row of its
+passage."""
 
 from __future__ import annotations
 
@@ -24,13 +25,12 @@ from core.retrieval.readers.folders import by_number
 from core.retrieval.readers.lines import plain
 from core.text import listed
 
-ROWS = 8192  # of a block
-COMPARED = 16  # passages encoded again, to see that the vectors are theirs
+BLOCK_ROWS = 8192  # of a block
+COMPARED_PASSAGES = 16  # passages encoded again, to see that the vectors are theirs
 FLOATS = ("float16", "float32", "float64")
-Progress = Callable[[int, int], None]
 
 
-class Block(NamedTuple):
+class VectorBlock(NamedTuple):
     ids: Sequence[str] | None  # None: the file has none
     vectors: NDArray[Any]  # (b, d)
 
@@ -44,7 +44,7 @@ class VectorFiles:
 
 
 def files_of(names: Iterable[str | Path]) -> tuple[Path, ...]:
-    """Files and patterns (`shard_*.npy`), in the order of their numbers.
+    """The given files and those that match patterns (`shard_*.npy`), in the order of their numbers.
 
     Raises InputError for a pattern or name without a file, and for a file of another kind.
     """
@@ -67,7 +67,7 @@ def files_of(names: Iterable[str | Path]) -> tuple[Path, ...]:
     return tuple(sorted(dict.fromkeys(files), key=by_number))
 
 
-def _npy(path: Path) -> Iterator[Block]:
+def _npy(path: Path) -> Iterator[VectorBlock]:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as e:
@@ -78,12 +78,12 @@ def _npy(path: Path) -> Iterator[Block]:
             f"({', '.join(FLOATS)})",
             file=path.name,
         )
-    for start in range(0, len(array), ROWS):
-        yield Block(None, array[start : start + ROWS])
+    for start in range(0, len(array), BLOCK_ROWS):
+        yield VectorBlock(None, array[start : start + BLOCK_ROWS])
 
 
-def _faiss(path: Path) -> Iterator[Block]:
-    """The vectors in a finished index; of a quantised one, decoded from its codes."""
+def _faiss(path: Path) -> Iterator[VectorBlock]:
+    """The vectors in a finished index, decoded from its codes if it is quantised."""
     import faiss
 
     outer: Any = _read_index(path)
@@ -91,8 +91,8 @@ def _faiss(path: Path) -> Iterator[Block]:
     if isinstance(outer, faiss.IndexIDMap):
         ids = faiss.vector_to_array(outer.id_map)
         index = faiss.downcast_index(outer.index)  # belongs to `outer`, which has to live as long
-    for start in range(0, index.ntotal, ROWS):
-        size = min(ROWS, index.ntotal - start)
+    for start in range(0, index.ntotal, BLOCK_ROWS):
+        size = min(BLOCK_ROWS, index.ntotal - start)
         try:
             if isinstance(index, faiss.IndexIVF) and not start:
                 index.make_direct_map()
@@ -102,11 +102,11 @@ def _faiss(path: Path) -> Iterator[Block]:
             raise InputError(
                 f"{path.name}: no vectors can be read out of this {kind}; give the vectors that it was made of"
             ) from e
-        yield Block(None if ids is None else [str(i) for i in ids[start : start + size]], vectors)
+        yield VectorBlock(None if ids is None else [str(i) for i in ids[start : start + size]], vectors)
 
 
 def _read_index(path: Path) -> Any:
-    """A FAISS index, memory-mapped where its kind allows.  Raises FormatError if it is damaged or cut short."""
+    """A FAISS index, memory-mapped if its kind allows it.  Raises FormatError if it is damaged or cut short."""
     import faiss
 
     try:
@@ -116,11 +116,11 @@ def _read_index(path: Path) -> Any:
         raise FormatError(f"not a complete FAISS index ({reason}); copy it again", file=path.name) from e
 
 
-KINDS: dict[str, Callable[[Path], Iterator[Block]]] = {".npy": _npy, ".faiss": _faiss}
+KINDS: dict[str, Callable[[Path], Iterator[VectorBlock]]] = {".npy": _npy, ".faiss": _faiss}
 
 
 def _listed_ids(path: Path) -> Iterator[str]:
-    """The ids of a file: a line each, or a JSON list.  Raises FormatError, InputError."""
+    """The ids in a file: one a line, or a JSON list.  Raises FormatError, InputError."""
     try:
         if path.suffix.lower() == ".json":
             ids = json.loads(path.read_text(encoding="utf-8"))
@@ -143,10 +143,10 @@ def import_vectors(
     store: PassageStore,
     encoder: Encoder,
     dtype: index.VectorDtype,
-    progress: Progress,
+    progress: Callable[[int, int], None],
 ) -> None:
-    """Writes the vectors of all passages in the order of the store, at unit length; a second call with the same `source_digest` (a digest of the files)
-    finds them finished.
+    """Writes the vectors of all passages in the order of the store, at unit length.  A second call with the same
+    `source_digest` (a digest of the files) finds them finished.
 
     Raises InputError for a row that is not finite, zero or of another dimension, for an id that is unknown, missing or there twice, for another
     number of rows than passages, and for vectors of another encoder; FormatError for a damaged file; OSError.
@@ -186,7 +186,7 @@ def _next(ids_of_rows: Iterator[str], count: int, source: VectorFiles, file: Pat
 
 
 def _checked(file: Path, row: int, vectors: NDArray[Any], encoder: Encoder) -> NDArray[np.float32]:
-    """Unit vectors (b, d).  Raises InputError."""
+    """The vectors (b, d) at unit length.  Raises InputError."""
     if vectors.shape[1] != encoder.dimension:
         raise InputError(
             f"{file.name}: vectors of {vectors.shape[1]} dimensions, and the encoder '{encoder.name}' that reads the questions gives "
@@ -255,8 +255,8 @@ _WITH_IDS = "rows without ids have to be those of the passages, in their order; 
 
 
 def _compare(vectors: NDArray[Any], store: PassageStore, encoder: Encoder) -> None:
-    """Raises InputError if the passages, encoded here, are not mostly nearest to their own vectors among those compared."""
-    rows = np.unique(np.linspace(0, len(store) - 1, COMPARED).astype(int))
+    """Raises InputError unless most of the compared passages, when encoded here, are nearest to their own vectors."""
+    rows = np.unique(np.linspace(0, len(store) - 1, COMPARED_PASSAGES).astype(int))
     texts = [passage_text(store[int(row)]) for row in rows]
     if len(set(texts)) < 4:  # too few to tell
         return
@@ -271,7 +271,8 @@ def _compare(vectors: NDArray[Any], store: PassageStore, encoder: Encoder) -> No
 
 
 def copy_index(source: VectorFiles, folder: Path, count: int, dimension: int) -> str:
-    """Copies a finished FAISS index that can be searched as it is, and returns its kind; empty if one has to be built of its vectors."""
+    """Copies a finished FAISS index that can be searched as it is, and returns its kind; empty if one has to be built from its
+    vectors."""
     import faiss
 
     if len(source.files) != 1 or source.ids or source.files[0].suffix.lower() != ".faiss" or count < index.APPROXIMATE_FROM:

@@ -1,4 +1,5 @@
-"""Simple English Wikipedia as a corpus: the Wikimedia Foundation's Parquet file of November 2023, a row of plain text an article.
+"""Simple English Wikipedia as a corpus, from the Wikimedia Foundation's Parquet file of November 2023 with one plain-text row
+an article.
 
 Source: https://huggingface.co/datasets/wikimedia/wikipedia, 20231101.simple: 241,787 articles.
 """
@@ -7,8 +8,8 @@ from __future__ import annotations
 
 from core.datasets.catalogue import DataSet, RemoteFile
 from core.datasets.download import obtain
-from core.retrieval.build import BuildReport, Progress, no_progress
-from core.retrieval.library import CorpusLibrary
+from core.retrieval.build import BuildProgress, BuildReport, no_progress
+from core.retrieval.library import BuildOptions, CorpusLibrary
 from core.retrieval.readers.lines import MB, Limits
 
 NAME = "simple-wikipedia"
@@ -33,8 +34,8 @@ DATA = DataSet(
 )
 
 
-def add_wikipedia(library: CorpusLibrary, progress: Progress = no_progress, *, again: bool = False) -> BuildReport:
-    """Downloads the file unless it is there (or `again`), and builds the corpus; a second call resumes either.
+def add_wikipedia(library: CorpusLibrary, progress: BuildProgress = no_progress, *, again: bool = False) -> BuildReport:
+    """Downloads the file unless it is present (or `again`), and builds the corpus.  A second call resumes either step.
 
     Raises as `core.datasets.download.obtain` and `CorpusLibrary.create`.
     """
@@ -43,4 +44,4 @@ def add_wikipedia(library: CorpusLibrary, progress: Progress = no_progress, *, a
         progress(done // MB, (total or 0) // MB, DOWNLOADING)
 
     files = obtain(DATA, library.settings.home, again=again, progress=received)
-    return library.create(NAME, files, progress, limits=Limits.for_own_files(library.settings), replace=again)
+    return library.create(NAME, files, progress, BuildOptions(Limits.for_own_files(library.settings), replace=again))

@@ -1,4 +1,4 @@
-"""The word index: BM25 by Tantivy (https://github.com/quickwit-oss/tantivy), built as a stream, memory-mapped for reading.
+"""The word index: BM25 by Tantivy (https://github.com/quickwit-oss/tantivy), built as a stream and memory-mapped for reading.
 
 Tantivy is given the words of `Tokenizer`.  It scores with k1 = 1.2 and b = 0.75, and rounds the lengths of passages.
 """
@@ -26,7 +26,7 @@ _WORDS, _ROW, _BLANKS = "words", "row", "blanks"
 
 
 class Tokenizer:
-    """Lower case, accents folded, English stop words out, stemmed.  Digits stay: 'Series 3' is not 'Series 4'.
+    """Lower-cases, folds accents, drops English stop words and stems.  Digits stay, so 'Series 3' isn't 'Series 4'.
 
     Scripts without spaces are tokens of one and of two characters: Nie et al. 2000, https://doi.org/10.1145/355214.355235.
     """
@@ -59,7 +59,7 @@ def _with_tokenizer(index: Any) -> Any:
 
 
 def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Writes the index of `count` texts to `folder`, atomically; a build that was killed starts again.  Raises OSError, StorageError."""
+    """Writes the index of `count` texts to `folder`, atomically. A killed build starts again. Raises OSError, StorageError."""
     import tantivy
 
     schema = tantivy.SchemaBuilder()
@@ -87,7 +87,7 @@ def build(texts: Iterable[str], count: int, folder: Path, progress: Callable[[in
 
 
 class WordIndex:
-    """Reads what `build` wrote; thread-safe."""
+    """Reads an index that `build` wrote.  Thread-safe."""
 
     def __init__(self, folder: Path, count: int) -> None:
         """Raises IndexMismatchError if the index is missing, damaged or has another number of passages."""
@@ -105,14 +105,14 @@ class WordIndex:
         self._schema, self._tokenizer = index.schema, Tokenizer()
 
     def knows(self, word: str) -> bool:
-        """True if a passage has the word, or if it is a stop word."""
+        """Whether a passage has the word, or it is a stop word."""
         return all(map(self._frequency, self._tokenizer(word)))
 
     def _frequency(self, token: str) -> int:
         return int(self._searcher.doc_freq(_WORDS, token))
 
     def search(self, query: str) -> WordMatches | None:
-        """None if no word of the query is in the corpus (an empty query, only stop words)."""
+        """The matches of a query; None if no word of it is in the corpus (an empty query, only stop words)."""
         tokens = [t for t in dict.fromkeys(self._tokenizer(query)) if self._frequency(t)]
         return WordMatches(self._searcher, self._schema, tokens) if tokens else None
 

@@ -1,1 +1,2 @@
-"""The engine as a service over HTTP, and the engine of those who ask such a service instead of loading models."""
+"""The engine as a service over HTTP, and a client with the engine's interface that asks such a service instead of loading
+models."""

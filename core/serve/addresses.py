@@ -1,4 +1,4 @@
-"""IP addresses: whether one means this machine, and which network it counts to.  Imports nothing of Ambiscope."""
+"""IP addresses: which ones are this machine's, and the network that each belongs to.  Imports nothing of Ambiscope."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def host_of(header: str) -> str:
 
 @lru_cache(4096)
 def network(address: str) -> str:
-    """What counts as one client: an IPv4 address, or the /64 of an IPv6 one, which one customer has.  Empty for what is no address.
+    """The network that counts as one client: an IPv4 address, or the /64 of an IPv6 address, which one customer has.  Empty for
+    anything that isn't an address.
 
     >>> [network(a) for a in ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8:1:2:3::4", "nonsense")]
     ['192.0.2.7', '192.0.2.7', '2001:db8:1:2::', '']

@@ -25,8 +25,8 @@ from core.engine import Engine
 from core.errors import AmbiscopeError, CancelledError, InputError
 from core.evaluation.prediction_json import prediction_json
 from core.serve import protocol, replies
-from core.serve.chat import Completion, content, model_list
-from core.serve.forms import MAX_PASSAGES, NAME, AskForm, ChatForm, EmbedForm, SearchForm, SystemForm
+from core.serve.chat import ChatCompletionHead, content, model_list
+from core.serve.forms import MAX_PASSAGES, NAME_SCHEMA, AskForm, ChatForm, EmbedForm, SearchForm, SystemForm
 from core.serve.guard import Guard
 from core.serve.metrics import Metrics
 from core.serve.pool import Job, Pool
@@ -38,7 +38,7 @@ log = logging.getLogger("ambiscope.serve")
 LOOKUP_THREADS = 2  # for what is quick: searches, passages, lists
 LOOKUP_SECONDS = 30.0
 LOADING_SECONDS = 8.0  # that a request waits while the models are being loaded
-CorpusName = Annotated[str, Path(json_schema_extra=NAME)]
+CorpusName = Annotated[str, Path(json_schema_extra=NAME_SCHEMA)]
 CLIENT_CLOSED = 499  # nginx's code for a client that left; nobody receives it
 
 ANSWER = {
@@ -57,7 +57,7 @@ ANSWER = {
     ],
     "seconds": 1.8,
     "waited": 0.1,
-    "api": protocol.API,
+    "api": protocol.API_VERSION,
     "version": __version__,
 }
 EVENTS = (
@@ -85,7 +85,7 @@ FAILS: dict[int | str, dict[str, Any]] = {
 
 
 class Json(JSONResponse):
-    """Escapes what is not ASCII: half of a surrogate pair, which a request may contain, has no UTF-8."""
+    """Escapes everything outside ASCII, because half of a surrogate pair, which a request may contain, has no UTF-8."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content).encode()
@@ -96,11 +96,11 @@ def reply(**body: Any) -> Json:
 
 
 class ClientLeftError(Exception):
-    """Nobody waits for the reply any more."""
+    """The client no longer waits for the reply."""
 
 
 class Service:
-    """The engine with its two pools: one for questions, one for what is quick."""
+    """The engine with two pools: one for questions, one for quick lookups."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.settings, self.metrics = engine, engine.settings, Metrics()
@@ -111,7 +111,7 @@ class Service:
         self.problem = ""  # why they could not be
 
     def warm(self) -> None:
-        """Loads the models, in a thread of its own."""
+        """Loads the models in a separate thread."""
         try:
             self.engine.warm()
         except Exception as error:
@@ -121,7 +121,7 @@ class Service:
             self.ready.set()
 
     def stop(self) -> None:
-        """Gives up what runs or waits.  Called in the event loop."""
+        """Gives up all running and waiting work.  Called in the event loop."""
         for pool in (self.questions, self.lookups):
             pool.stop()
 
@@ -144,8 +144,8 @@ class Service:
         return self.questions.start(work, form.seconds(self.settings))
 
     async def results(self, job: Job) -> AsyncGenerator[Any, None]:
-        """The results of a question's job, after its positions in the queue while it waits.  Counts how the job ended, and stops it when nobody
-        takes the results any more."""
+        """The results of a question's job, preceded by its positions in the queue.  Counts how the job ended, and stops it when
+        the results are no longer read."""
         name, outcome, answered = "", "left", False
         clock = asyncio.get_running_loop().time
         start = clock()
@@ -193,7 +193,7 @@ class Service:
         return fold(form.to_question(self.settings), info, events)
 
     async def ask(self, form: AskForm, request: Request) -> Response:
-        """The answer set, once it is complete."""
+        """The complete answer set."""
         job = self.start(form)
         body = prediction_json(await self.prediction(form, job, request))
         if form.mode == "clarify" and body["clarification"]:
@@ -201,9 +201,9 @@ class Service:
         return reply(**body, waited=(job.started or job.submitted) - job.submitted)
 
     async def chat(self, form: ChatForm, request: Request) -> Response:
-        """The answer set in OpenAI's format, whole or in chunks."""
+        """The answer set in OpenAI's format, as one reply or in chunks."""
         ask_form = form.to_ask_form()
-        job, completion = self.start(ask_form), Completion(form.model)
+        job, completion = self.start(ask_form), ChatCompletionHead(form.model)
         passages_url = f"{str(request.base_url).rstrip('/')}/v1/corpora/{ask_form.corpus or self.settings.corpus}/passage"
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -211,7 +211,7 @@ class Service:
             pending = asyncio.ensure_future(self.prediction(ask_form, job))
             try:
                 while not (await asyncio.wait([pending], timeout=protocol.ALIVE_SECONDS))[0]:
-                    yield protocol.ALIVE
+                    yield protocol.KEEP_ALIVE
                 for chunk in completion.chunks(*content(pending.result(), passages_url)):
                     yield protocol.data(chunk)
                 yield b"data: [DONE]\n\n"
@@ -221,7 +221,7 @@ class Service:
                 pending.cancel()
 
         if form.stream:
-            return StreamingResponse(chunks(), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+            return StreamingResponse(chunks(), media_type=protocol.STREAM_TYPE, headers={"x-accel-buffering": "no"})
         prediction = await self.prediction(ask_form, job, request)
         return Json(completion.complete(*content(prediction, passages_url)))
 
@@ -229,10 +229,10 @@ class Service:
         """Server-sent events as they happen."""
         results = self.results(job)
         try:
-            yield protocol.ALIVE  # the headers go out at once
+            yield protocol.KEEP_ALIVE  # the headers go out at once
             async for result in results:
                 if result is None:
-                    yield protocol.ALIVE
+                    yield protocol.KEEP_ALIVE
                 elif isinstance(result, t.SystemInfo):
                     yield protocol.message(protocol.SYSTEM, protocol.stamped(to_json(result)))
                 else:
@@ -245,7 +245,8 @@ class Service:
     # ------------------------------------------------------------ lookups
 
     async def look_up(self, call: Callable[[], Any], needs_models: bool = False) -> Any:
-        """What `call` returns, from a thread of the lookups; `needs_models`: once they are loaded.  Raises what it raises, and RefusedError."""
+        """Runs `call` in one of the lookup threads and returns its result.  `needs_models` waits until they are loaded.  Raises
+        what `call` raises, and RefusedError."""
         deadline = time.monotonic() + LOADING_SECONDS
         while needs_models and not self.ready.is_set():
             if time.monotonic() > deadline:
@@ -266,7 +267,7 @@ class Service:
 
 
 def reportable(error: Exception) -> AmbiscopeError:
-    """The error that a caller is told: for an unexpected one, a number under which the log has it."""
+    """The error to report to a caller.  An unexpected one is replaced by a number under which the log has it."""
     if isinstance(error, AmbiscopeError):
         return error
     if isinstance(error, MemoryError):
@@ -332,7 +333,7 @@ def make_app(engine: Engine) -> FastAPI:
     async def unforeseen(request: Request, error: Exception) -> Response:
         response = await failed(request, reportable(error))
         # Starlette answers this outside the guard, which otherwise sets the header
-        response.headers[protocol.API_HEADER] = str(protocol.API)
+        response.headers[protocol.API_HEADER] = str(protocol.API_VERSION)
         return response
 
     # ------------------------------------------------------------ questions
@@ -344,17 +345,17 @@ def make_app(engine: Engine) -> FastAPI:
             200: {
                 "content": {
                     "application/json": {"example": ANSWER},
-                    protocol.STREAM: {"schema": {"type": "string"}, "example": EVENTS},
+                    protocol.STREAM_TYPE: {"schema": {"type": "string"}, "example": EVENTS},
                 }
             }
         },
         summary="All answers to a question; as events while they are found, where the client accepts text/event-stream",
     )
     async def ask(form: AskForm, request: Request) -> Response:
-        if protocol.STREAM not in request.headers.get("accept", ""):
+        if protocol.STREAM_TYPE not in request.headers.get("accept", ""):
             return await service.ask(form, request)
         job = service.start(form)
-        return StreamingResponse(service.stream(job), media_type=protocol.STREAM, headers={"x-accel-buffering": "no"})
+        return StreamingResponse(service.stream(job), media_type=protocol.STREAM_TYPE, headers={"x-accel-buffering": "no"})
 
     @app.post(
         "/v1/chat/completions",

@@ -1,4 +1,4 @@
-"""The service in the format of OpenAI's chat completions, so that existing chat clients can ask it.
+"""The service in the format of OpenAI's chat completions, for existing chat clients.
 
 Source: https://platform.openai.com/docs/api-reference/chat (messages, chunks of a stream, `url_citation` annotations).  What differs: only the last user
 message is read, since every question is answered from passages and not from the conversation; sampling parameters are ignored; tokens are not counted.
@@ -17,12 +17,12 @@ from core.types import Prediction
 
 
 def model_list(names: Sequence[str]) -> dict[str, Any]:
-    """What `GET /v1/models` answers: each system as a model."""
+    """The reply to `GET /v1/models`, with each system as a model."""
     return {"object": "list", "data": [{"id": n, "object": "model", "created": 0, "owned_by": "ambiscope"} for n in names]}
 
 
 def inert(text: str) -> str:
-    r"""Text of a corpus or a model for Markdown: it becomes no link, image or HTML.
+    r"""Text of a corpus or a model, escaped for Markdown so that it becomes no link, image or HTML.
 
     >>> inert("![a](http://b) <i>")
     '!\\[a\\](http://b) \\<i\\>'
@@ -31,7 +31,7 @@ def inert(text: str) -> str:
 
 
 def content(prediction: Prediction, passages_url: str) -> tuple[list[str], list[dict[str, Any]]]:
-    """The answer set as Markdown, in parts of one line each, and the citations of the whole text.
+    """The answer set as Markdown, in one-line parts, and the citations of the whole text.
 
     `passages_url`: address of a corpus's passages, to which `?id=ID` is added.
     """
@@ -60,7 +60,7 @@ def content(prediction: Prediction, passages_url: str) -> tuple[list[str], list[
     return parts, citations
 
 
-class Completion:
+class ChatCompletionHead:
     """One reply's identity, as a whole or in chunks."""
 
     def __init__(self, model: str) -> None:

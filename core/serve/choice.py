@@ -1,4 +1,4 @@
-"""Which engine answers: one of this process, or a service's."""
+"""Chooses the engine: this process's own, or a service's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def make_engine(settings: Settings) -> Engine | RemoteEngine:
-    """The engine that AMBISCOPE_ENGINE_URL names; without it one of this process, and nothing of HTTP is imported."""
+    """The engine that AMBISCOPE_ENGINE_URL names, or else this process's own, without importing anything for HTTP."""
     if not settings.engine_url:
         return Engine(settings)
     from core.serve.remote import RemoteEngine

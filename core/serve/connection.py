@@ -1,4 +1,4 @@
-"""HTTP to a service: every failure becomes one clear message, every wait and every size is bounded.
+"""HTTP to a service, in which every failure becomes one clear message and every wait and size is bounded.
 
 No redirect is followed, cookies are refused, and the environment's proxies and `.netrc` are ignored, so that the key goes to the configured
 address only.  Replies are requested and read without compression, so that the size limit applies to what is parsed.
@@ -17,7 +17,7 @@ import httpx
 from core import __version__, json_io
 from core.errors import CancelledError, FormatError, ServiceError
 from core.models.language.address import check_url
-from core.serve.protocol import API, API_HEADER, ERROR, STREAM, error_from_json, messages, one_line
+from core.serve.protocol import API_HEADER, API_VERSION, ERROR, STREAM_TYPE, error_from_json, messages, one_line
 from core.settings import Settings
 from core.trace import from_json
 
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 
 class Connection:
-    """Thread-safe.  Every method raises ServiceError where the service is down, slow, of another version, or not Ambiscope, otherwise the
-    error that the service reports."""
+    """Thread-safe.  Every method raises ServiceError if the service is down, slow, of another version, or not Ambiscope, and
+    otherwise the error that the service reports."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises InputError for what is no address, and for one that must not receive the key."""
+        """Raises InputError for an invalid address and for one that must not receive the key."""
         self.url = check_url(settings.engine_url, settings.engine_key, "ENGINE", "http://127.0.0.1:8700", "")
         self._seconds = float(settings.engine_timeout)
         headers = {"accept-encoding": "identity"}
@@ -50,30 +50,31 @@ class Connection:
         )
 
     def get(self, path: str, kind: type[T], **params: Any) -> T:
-        """The reply as the record that it must be (core.serve.replies)."""
+        """The reply, read as the expected record (core.serve.replies)."""
         with self._response("GET", path, params=params) as response:
             return self.record(kind, self._json(response))
 
     def post(self, path: str, body: Mapping[str, Any], kind: type[T]) -> T:
-        """The reply as the record that it must be."""
+        """The reply, read as the expected record."""
         with self._response("POST", path, json=body) as response:
             return self.record(kind, self._json(response))
 
     def record(self, kind: type[T], body: Any) -> T:
-        """A record from its JSON; fields of a later version are ignored.  Raises ServiceError."""
+        """A record from its JSON. Fields of a later version are ignored.  Raises ServiceError."""
         try:
             return from_json(kind, body)
         except FormatError as error:
             raise self.unreadable(f"a reply that cannot be read ({error})") from None
 
     def events(self, path: str, body: Mapping[str, Any], cancelled: Callable[[], bool]) -> Iterator[tuple[str, Any]]:
-        """(name, body) of each server-sent event.  Closing it, or `cancelled`, ends the work.  Raises CancelledError for the latter."""
+        """(name, body) of each server-sent event.  Closing it, or `cancelled`, ends the work.  Raises CancelledError if
+        cancelled."""
 
         def check() -> None:
             if cancelled():
                 raise CancelledError("the run was stopped")
 
-        with self._response("POST", path, json=body, headers={"accept": STREAM}) as response:
+        with self._response("POST", path, json=body, headers={"accept": STREAM_TYPE}) as response:
             for name, data in messages(self._lines(response, check)):
                 event = self._read(data)
                 if name == ERROR:
@@ -103,7 +104,7 @@ class Connection:
             raise ServiceError(f"the connection to the service at {self.url} broke ({_line(error)}); ask again") from None
 
     def _check(self, response: httpx.Response) -> None:
-        """Raises for anything but a success of a service of this API version."""
+        """Raises for any reply that isn't a success of a service with this API version."""
         api = response.headers.get(API_HEADER)
         if api is None:
             kind = one_line(response.headers.get("content-type", "").partition(";")[0], 80) or "nothing that says what it is"
@@ -111,9 +112,9 @@ class Connection:
                 f"{self.url} answers with {kind} (HTTP {response.status_code}) and is no service of Ambiscope; "
                 "correct AMBISCOPE_ENGINE_URL, or what stands between"
             )
-        if api != str(API):
+        if api != str(API_VERSION):
             raise ServiceError(
-                f"the service at {self.url} speaks form {one_line(api, 20)}, and this Ambiscope ({__version__}) form {API}: "
+                f"the service at {self.url} speaks form {one_line(api, 20)}, and this Ambiscope ({__version__}) form {API_VERSION}: "
                 "install the same version on both sides"
             )
         if response.status_code == 401:
@@ -124,7 +125,7 @@ class Connection:
             raise error_from_json(self._json(response)) or self.unreadable(f"HTTP {response.status_code}")
 
     def _parts(self, response: httpx.Response) -> Iterator[bytes]:
-        """The body as it arrives.  It is never unpacked: a small compressed body may be of any size."""
+        """The body as it arrives.  It is never decompressed, because a small compressed body may expand to any size."""
         if (packing := response.headers.get("content-encoding", "identity")) != "identity":
             raise self.unreadable(f"a body packed as {one_line(packing, 20)}, which was not asked for")
         for part in response.iter_raw():
@@ -133,7 +134,7 @@ class Connection:
             yield part
 
     def _json(self, response: httpx.Response) -> Any:
-        """The JSON of a response that arrives in time; a service that sends a byte at a time is given up."""
+        """The JSON of a response that arrives in time.  A service that sends one byte at a time is given up."""
         end, body = time.monotonic() + 4 * self._seconds, bytearray()
         for part in self._parts(response):
             body += part

@@ -1,4 +1,4 @@
-"""The requests that the service takes, as pydantic models: they check, and OpenAPI shows them with their examples."""
+"""The requests of the service as pydantic models, which check them and show them in OpenAPI with examples."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from core.asking import Asking
 from core.errors import InputError
 from core.settings import Settings
+from core.systems.base.asking import Asking
 from core.systems.base.options import Options
 from core.systems.base.system import check_question
 from core.types import Passage, Question
@@ -20,10 +20,11 @@ CORPUS_SEPARATOR = "/"  # in a chat model's name: SYSTEM, or SYSTEM/CORPUS
 
 
 # what OpenAPI shows of values; the engine refuses others with its own messages
-NAME: dict[str, Any] = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
+NAME_SCHEMA: dict[str, Any] = {"pattern": "^[a-z0-9_-]{1,64}$"}  # of a corpus (core.retrieval.library)
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # that are not white space
-LINE: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*$"}
-WORDS: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}  # at least one letter or digit
+LINE_SCHEMA: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*$"}
+# at least one letter or digit
+WORDS_SCHEMA: dict[str, Any] = {"pattern": rf"^[^{_CONTROLS}]*[^\W_{_CONTROLS}][^{_CONTROLS}]*$"}
 
 
 def _integral(value: Any) -> Any:
@@ -34,25 +35,28 @@ def _integral(value: Any) -> Any:
 WholeNumber = Annotated[int, BeforeValidator(_integral)]
 
 
-class Form(BaseModel):
+class StrictForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class PassageForm(Form):
+class PassageForm(StrictForm):
     id: str = ""
     title: str = ""
     text: str
 
 
-class SystemForm(Form):
-    """Which system over which corpus, and its options."""
+class SystemForm(StrictForm):
+    """The system, its corpus and its options."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"system": "ambiscope", "corpus": "starter"}]})
     system: str | None = Field(
         None, min_length=1, description="system that answers; the service's AMBISCOPE_SYSTEM if left out"
     )
     corpus: str | None = Field(
-        None, min_length=1, description="corpus to read; the service's AMBISCOPE_CORPUS if left out", json_schema_extra=NAME
+        None,
+        min_length=1,
+        description="corpus to read; the service's AMBISCOPE_CORPUS if left out",
+        json_schema_extra=NAME_SCHEMA,
     )
     top_k: WholeNumber | None = Field(
         None, description="number of passages to read, at most those of the corpus", json_schema_extra={"minimum": 1}
@@ -92,10 +96,10 @@ class AskForm(SystemForm):
             ]
         },
     )
-    question: str = Field(json_schema_extra=WORDS)
+    question: str = Field(json_schema_extra=WORDS_SCHEMA)
     id: str = ""
-    pinned: list[Annotated[str, Field(json_schema_extra=LINE)]] = Field([], description="answers to keep")
-    banned: list[Annotated[str, Field(json_schema_extra=LINE)]] = Field([], description="answers to leave out")
+    pinned: list[Annotated[str, Field(json_schema_extra=LINE_SCHEMA)]] = Field([], description="answers to keep")
+    banned: list[Annotated[str, Field(json_schema_extra=LINE_SCHEMA)]] = Field([], description="answers to leave out")
     passages: list[PassageForm] | None = Field(
         None,
         max_length=MAX_PASSAGES,
@@ -118,10 +122,10 @@ class AskForm(SystemForm):
         return min(self.timeout or settings.serve_deadline, settings.serve_deadline)
 
 
-class SearchForm(Form):
+class SearchForm(StrictForm):
     model_config = ConfigDict(json_schema_extra={"examples": [{"query": "A Star Is Born", "corpus": "starter", "k": 3}]})
-    query: str = Field(json_schema_extra=LINE)
-    corpus: str | None = Field(None, min_length=1, json_schema_extra=NAME)
+    query: str = Field(json_schema_extra=LINE_SCHEMA)
+    corpus: str | None = Field(None, min_length=1, json_schema_extra=NAME_SCHEMA)
     k: WholeNumber = Field(10, ge=1, le=MAX_PASSAGES)
     mode: str | None = Field(
         None,
@@ -130,7 +134,7 @@ class SearchForm(Form):
     )
 
 
-class EmbedForm(Form):
+class EmbedForm(StrictForm):
     model_config = ConfigDict(json_schema_extra={"examples": [{"texts": ["Who directed A Star Is Born (1954)?"]}]})
     texts: list[str] = Field(max_length=MAX_TEXTS)
 

@@ -1,8 +1,8 @@
-"""What is checked before every route: the key, the size of a request, the host that it was sent to, and that its JSON can be read."""
+"""The checks before every route: the key, the size of a request, the host that it was sent to, and whether its JSON can be
+read."""
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 from collections.abc import Callable
@@ -13,15 +13,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from core import json_io
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.serve.addresses import host_of, is_local
-from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json, status_of
+from core.serve.protocol import API_HEADER, API_VERSION, RefusedError, error_to_json, status_of
 from core.settings import Settings
 
-OPEN = ("/health",)  # needs no key
-BODY_SECONDS = 30.0  # for a request to arrive
+KEYLESS_PATHS = ("/health",)  # needs no key
 
 
 class Guard:
-    """Refuses with the same JSON as the routes.  A body is read up to the limit before a route sees it, so that one of 100 MB is never read."""
+    """Refuses with the same JSON as the routes.  A body is read up to the limit before a route sees it, so a body of 100 MB is
+    never read in full."""
 
     def __init__(self, app: ASGIApp, settings: Settings, on_refusal: Callable[[int], None]) -> None:
         self._app, self._on_refusal = app, on_refusal
@@ -44,10 +44,11 @@ class Guard:
         await self._app(scope, _replaying(body, receive), _stamping(send))
 
     def _check(self, path: str, headers: Headers) -> None:
-        """Raises RefusedError.  Without a key only this machine may ask, and its browsers under a local name only (DNS rebinding)."""
+        """Raises RefusedError.  Without a key, only this machine may ask, and its browsers only under a local name (DNS
+        rebinding)."""
         if not self._any_host and not is_local(host_of(headers.get("host", ""))):
             raise RefusedError(403, "this service has no key and answers under a local address only; set AMBISCOPE_SERVE_KEY")
-        if not self._key or path in OPEN:
+        if not self._key or path in KEYLESS_PATHS:
             return
         header = headers.get("authorization", "")
         kind, _, key = header.partition(" ")
@@ -58,30 +59,27 @@ class Guard:
             )
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
-        """The whole body.  Raises RefusedError for one that is too large or too slow, as soon as that is known."""
+        """The whole body.  Raises RefusedError as soon as it is known to be too large."""
         too_large = RefusedError(413, f"the request has more than {self._max_kb} kB; ask with fewer or shorter passages")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._max_kb * 1024:
             raise too_large
         parts, size = [], 0
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        raise RefusedError(400, "the connection ended within the request")
-                    parts.append(message.get("body", b""))
-                    size += len(parts[-1])
-                    if size > self._max_kb * 1024:
-                        raise too_large
-                    if not message.get("more_body", False):
-                        return b"".join(parts)
-        except TimeoutError:
-            raise RefusedError(408, f"the request did not arrive within {BODY_SECONDS:g} seconds") from None
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise RefusedError(400, "the connection ended within the request")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._max_kb * 1024:
+                raise too_large
+            if not message.get("more_body", False):
+                return b"".join(parts)
 
 
 def _check_json(headers: Headers, body: bytes) -> None:
-    """Raises InputError for JSON that the strict reader refuses: nested too deep, NaN, large numbers, keys twice, halves of characters."""
+    """Raises InputError for JSON that the strict reader refuses: deep nesting, NaN, large numbers, repeated keys, halves of
+    characters."""
     if not body or "json" not in headers.get("content-type", "").lower():
         return
     try:
@@ -109,7 +107,7 @@ def _stamping(send: Send) -> Send:
     async def stamped_send(message: Message) -> None:
         if message["type"] == "http.response.start":
             added = [
-                (API_HEADER.encode(), str(API).encode()),
+                (API_HEADER.encode(), str(API_VERSION).encode()),
                 (b"cache-control", b"no-store"),
                 (b"x-content-type-options", b"nosniff"),
             ]

@@ -18,7 +18,7 @@ ASSUMED_SECONDS = 3.0  # of a piece of work, before one was measured
 
 
 class Job:
-    """One piece of work.  `work` runs in a thread and gives its results to `put`; `results` takes them in the event loop."""
+    """One piece of work.  `work` runs in a thread and passes its results to `put`; `results` takes them in the event loop."""
 
     def __init__(self, work: Callable[[Job], None], seconds: float) -> None:
         self.work, self.seconds = work, seconds
@@ -35,7 +35,7 @@ class Job:
         return self._stopped.is_set() or time.monotonic() - self.submitted > self.seconds
 
     def put(self, result: Any) -> None:
-        """Raises CancelledError once nobody waits for it any more."""
+        """Raises CancelledError once nobody waits for the result."""
         if self._stopped.is_set():
             raise CancelledError("nobody waits for the answer")
         self._send(result)
@@ -53,14 +53,15 @@ class Job:
     # ------------------------------------------------------------ in the event loop
 
     def stop(self, refusal: RefusedError | None = None) -> None:
-        """The work ends the next time that it looks; one that waits never starts.  `refusal`: what `results` raises."""
+        """Ends the work the next time it checks; waiting work never starts.  `refusal`: the error that `results` raises."""
         self._refusal = self._refusal or refusal
         self._stopped.set()
         if self.future is not None:
             self.future.cancel()
 
     async def results(self) -> AsyncIterator[Any]:
-        """Each result; None after each second without one.  Raises what the work raises, and RefusedError at the deadline or when it was stopped."""
+        """Each result, and None for each second without one.  Raises what the work raises, and RefusedError at the deadline or
+        when the job was stopped."""
         while True:
             remaining = self.submitted + self.seconds - time.monotonic()
             if self._refusal is not None:
@@ -92,7 +93,7 @@ class _End:
 
 
 class Pool:
-    """`on_start` gets the seconds that a job waited."""
+    """A pool of worker threads.  `on_start` is called with the seconds that a job waited."""
 
     def __init__(self, name: str, workers: int, queue: int, on_start: Callable[[float], None] = lambda seconds: None) -> None:
         self.workers, self.queue, self._on_start = workers, queue, on_start
@@ -107,7 +108,7 @@ class Pool:
         return max(0, len(self._jobs) - self.running)
 
     def position(self, job: Job) -> int:
-        """Of a job that waits, in the queue: 1 is next; 0: it waits for nothing."""
+        """The position of a waiting job in the queue: 1 is next; 0 means that it isn't waiting."""
         with self._lock:
             if job.started is not None or job not in self._jobs:
                 return 0
@@ -129,7 +130,7 @@ class Pool:
         return job
 
     def stop(self) -> None:
-        """What runs or waits is given up.  Called in the event loop."""
+        """Gives up all running and waiting work.  Called in the event loop."""
         self._closed = True
         for job in list(self._jobs):
             job.stop(RefusedError(503, "the service was stopped before the answer was ready; ask again when it runs", 10))

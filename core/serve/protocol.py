@@ -1,4 +1,4 @@
-"""What the service and its clients agree on: the API version, errors and events on the wire.
+"""The contract between the service and its clients: the API version, errors and events on the wire.
 
 Events have the form of stored traces (core.trace).  In a stream of server-sent events each has its class name as `event`; before them comes one
 `system` (a SystemInfo), and an `error` ends a stream that fails.  A line that starts with a colon keeps the connection alive.
@@ -13,11 +13,11 @@ from typing import Any
 from core import __version__, errors
 from core.errors import AmbiscopeError, ServiceError
 
-API = 1  # raised when a reader of the earlier version would misunderstand the new one
+API_VERSION = 1  # raised when a reader of the earlier version would misunderstand the new one
 API_HEADER = "ambiscope-api"  # of every response
-STREAM = "text/event-stream"
+STREAM_TYPE = "text/event-stream"
 SYSTEM, ERROR = "system", "error"  # names of events that are not part of a trace
-ALIVE = b": waiting\n\n"
+KEEP_ALIVE = b": waiting\n\n"
 ALIVE_SECONDS = 1.0  # between two keep-alive lines
 
 _STATUS: tuple[tuple[type[AmbiscopeError], int], ...] = (  # the first class that fits
@@ -32,7 +32,7 @@ _STATUS: tuple[tuple[type[AmbiscopeError], int], ...] = (  # the first class tha
 
 
 class RefusedError(ServiceError):
-    """The service refuses a request, or gives it up.  `retry_after`: seconds; 0: trying again does not help."""
+    """The service refuses a request or gives it up.  `retry_after`: seconds; 0 means that trying again doesn't help."""
 
     def __init__(self, status: int, message: str, retry_after: int = 0) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ def status_of(error: AmbiscopeError) -> int:
 
 def stamped(body: Mapping[str, Any]) -> dict[str, Any]:
     """A reply with the API version and the version of the installation."""
-    return {**body, "api": API, "version": __version__}
+    return {**body, "api": API_VERSION, "version": __version__}
 
 
 def error_to_json(error: AmbiscopeError) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def error_to_json(error: AmbiscopeError) -> dict[str, Any]:
 
 
 def error_from_json(body: Any) -> AmbiscopeError | None:
-    """The error that a service reported, of its own class where core.errors has it; None if `body` reports none."""
+    """The error that a service reported, as its own class of core.errors; None if `body` reports none."""
     failure = body.get("error") if isinstance(body, dict) else None
     if not isinstance(failure, dict) or not isinstance(failure.get("message"), str):
         return None
@@ -71,7 +71,7 @@ def error_from_json(body: Any) -> AmbiscopeError | None:
 
 
 def one_line(text: str, limit: int = 2000) -> str:
-    """The beginning of a text of the other side as one printable line, for a message on a page or terminal."""
+    """The start of a text from the other side as one printable line, for a message on a page or terminal."""
     return " ".join("".join(c if c.isprintable() else " " for c in text[:limit]).split())
 
 

@@ -1,4 +1,4 @@
-"""The engine of an app that asks a service: what core.engine.Engine offers, with the work done by the service."""
+"""The engine of an app that asks a service: the interface of core.engine.Engine, with the work done by the service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core import types as t
-from core.asking import Asking
 from core.engine import SystemStatus
 from core.errors import CancelledError, FormatError, InputError, NotFoundError, ServiceError
 from core.retrieval.library import CorpusInfo
@@ -29,6 +28,7 @@ from core.serve.replies import (
     SystemsReply,
 )
 from core.settings import Settings
+from core.systems.base.asking import Asking
 from core.systems.base.options import Options
 from core.systems.base.system import check_question
 from core.trace import event_from_json, from_json, to_json
@@ -38,7 +38,7 @@ MAX_TEXTS = 100  # of one request
 
 
 class RemoteEngine(Asking):
-    """Thread-safe.  Raises ServiceError where the service cannot be reached, otherwise what an Engine raises."""
+    """Thread-safe.  Raises ServiceError if the service can't be reached, and otherwise what an Engine raises."""
 
     needs_libraries = False
 
@@ -62,7 +62,7 @@ class RemoteEngine(Asking):
         return RemoteCorpus(name, self._service)
 
     def forget(self, name: str) -> None:
-        """Nothing is open here."""
+        """Does nothing, because nothing is open here."""
 
     def system(
         self,
@@ -97,7 +97,7 @@ class RemoteEngine(Asking):
         return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
 
     def warm(self, corpus: str | None = None) -> None:
-        """Asks whether the service is there."""
+        """Checks that the service answers."""
         self._service.get("/health", HealthReply)
 
 
@@ -125,7 +125,7 @@ class RemoteLibrary:
 
 
 class RemoteCorpus:
-    """A corpus of the service; `store` is the corpus itself, which gives passages by id."""
+    """A corpus of the service.  `store` is the corpus itself, which returns passages by id."""
 
     def __init__(self, name: str, service: Connection) -> None:
         self.name, self.store, self._service = name, self, service
@@ -158,7 +158,7 @@ class RemoteCorpus:
 
 @dataclass(eq=False)
 class RemoteSystem:
-    """A system of the service: its events come as they happen there."""
+    """A system of the service, which passes on its events as they happen there."""
 
     info: t.SystemInfo
     _request: dict[str, Any]  # of /v1/system, and with a question of /v1/ask

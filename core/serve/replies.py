@@ -1,4 +1,4 @@
-"""The replies of the service, one record each: OpenAPI shows them, and the app that asks refuses what does not fit them.
+"""The replies of the service, one record each.  OpenAPI shows them, and a client refuses replies that don't fit them.
 
 Plain dataclasses, so that the app needs no web framework.  The layout of `ask` is that of `python -m core ask --json`.
 """
@@ -18,7 +18,7 @@ from core.types import Evidence, Passage, RetrievedPassage, Step, SystemInfo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What every reply has: the number of the protocol and the version of the service."""
+    """The fields that every reply has: the number of the protocol and the version of the service."""
 
     api: int
     version: str
@@ -43,7 +43,7 @@ class AnswerRow:
     probability: float
     passages: tuple[str, ...]  # ids
     question: str  # the disambiguated one
-    label: str  # what distinguishes the answer in a few words; empty where nothing is known
+    label: str  # what distinguishes the answer in a few words; empty if nothing is known
     round_trip: bool | None
     section: str  # of a how-to question: two to four sentences around the answer, with their code; else empty
     evidence: tuple[Evidence, ...]

@@ -1,9 +1,8 @@
-"""Runs the service: takes the port before anything is loaded, and stops gracefully."""
+"""Runs the service.  It binds the port before it loads anything, and stops gracefully."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -14,10 +13,8 @@ import uvicorn
 from core.engine import Engine
 from core.errors import InputError
 from core.models.scheduling import turns
-from core.serve import connections
 from core.serve.addresses import is_local
 from core.serve.app import make_app
-from core.serve.protocol import API, API_HEADER, RefusedError, error_to_json
 from core.settings import Settings
 
 CUT_AFTER = 5.0  # seconds after the grace in which connections may close by themselves
@@ -39,14 +36,8 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
-def _refusal(status: int, reason: str) -> tuple[dict[str, str], bytes]:
-    """As the routes refuse."""
-    body = json.dumps(error_to_json(RefusedError(status, reason))).encode()
-    return {"content-type": "application/json", API_HEADER: str(API)}, body
-
-
 class Server(uvicorn.Server):
-    """uvicorn's server with bounded connections, which gives up what still runs after the grace."""
+    """uvicorn's server, which gives up work that still runs after the grace period."""
 
     def __init__(self, config: uvicorn.Config, grace: float, give_up: Callable[[], None]) -> None:
         super().__init__(config)
@@ -54,7 +45,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """As uvicorn's, without raising the signal once more at the end: an asked-for stop is a success."""
+        """uvicorn's, without raising the signal again at the end, because a requested stop is a success."""
         handlers = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -62,17 +53,14 @@ class Server(uvicorn.Server):
             for number, handler in handlers.items():
                 signal.signal(number, handler)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        connections.bound(self.config, connections.limits(), _refusal)
-        await super().startup(sockets)
-
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().call_later(self._grace, self._give_up)
         await super().shutdown(sockets)
 
 
 def run(settings: Settings, host: str, port: int) -> int:
-    """Serves until it is stopped.  Raises InputError for a port in use, and for an address of other machines without a key."""
+    """Serves until it is stopped.  Raises InputError if the port is in use, or for an address that other machines can reach
+    without a key."""
     if not is_local(host) and not (settings.serve_key or settings.open_to_all):
         raise InputError(
             f"the service does not listen on {host}, which other machines may reach, without a key: set AMBISCOPE_SERVE_KEY, "

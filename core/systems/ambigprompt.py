@@ -1,7 +1,7 @@
 """AmbigPrompt with its trained models, and the default system: the same loop with what we add.
 
 Source: Sun et al. 2023, section 3.  `ambigprompt` is the paper's method over the bundled SpanAnswerer, `ambigprompt-seq2seq` over a FidAnswerer with
-encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions.  `ambiscope` adds the answers that the
+encoder-decoder weights: interleaved prompting, the loop, [EOI], whose bias was chosen on held-out questions; docs/systems.md lists what differs.  `ambiscope` adds the answers that the
 reader of single passages alone is sure of, and a filter of answers that share words with earlier ones.  The loop itself is core.systems.base.loop; `loop: fast` is core.models.span.fast_loop.
 Zero-shot (appendix B) is a checkpoint after post-pretraining alone, from a reader that has seen single-answer data only: name it in
 AMBISCOPE_ANSWERER; a prediction stores its stage.
@@ -22,7 +22,7 @@ from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
 from core.systems.base.selection import CalibrationKey, digest_of
 from core.systems.base.system import SystemParts
-from core.systems.options import AmbigPromptOptions, AmbiscopeOptions, LoopOptions
+from core.systems.options import AmbigPromptOptions, LoopOptions
 
 if TYPE_CHECKING:
     from core.models.seq2seq.fid import FidAnswerer
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from core.models.span.fast_loop import FastSpanLoop, FastTextLoop
 
 
-def build(name: str, parts: SystemParts, options: Options, config: AmbigPromptOptions | AmbiscopeOptions) -> LoopSystem:
-    """`ambigprompt` is the paper's method: nothing but the prompt keeps the model from repeating itself."""
+def build(name: str, parts: SystemParts, options: Options, config: AmbigPromptOptions) -> LoopSystem:
+    """Builds the system. `ambigprompt` is the paper's method, in which only the prompt keeps the model from repeating
+    itself."""
     from core.models.loading.finding import find_checkpoint
     from core.models.span.answerer import Decoding, load_answerer
     from core.models.span.checkpoints import training_of
@@ -40,9 +41,11 @@ def build(name: str, parts: SystemParts, options: Options, config: AmbigPromptOp
     settings, repeats = parts.settings, name == "ambigprompt"
     training = training_of(find_checkpoint(settings.answerer, "answerer"))  # fail before weights are loaded
     _check_prompting(config, training.prompting, settings.answerer)
-    decoding = Decoding(config.eoi_bias, getattr(config, "keep_above", 1.0), repeats=repeats)
+    keep_above = getattr(config, "keep_above", 1.0)
+    decoding = Decoding(config.eoi_bias, config.first_eoi_bias, keep_above, repeats=repeats)
     model, digest = load_answerer(settings.answerer, settings.device, decoding)
-    decoded = {k: v for k, v in asdict(decoding).items() if v or k != "repeats"}  # as in the digests of fitted calibrations
+    # as in the digests of fitted calibrations
+    decoded = {k: v for k, v in asdict(decoding).items() if v is not None and (v or k != "repeats")}
     provenance: dict[str, Any] = {"decoding": decoded, "prompting": training.prompting, "stage": training.stage}
     model.reader = None
     if decoding.keep_above < 1:
@@ -72,7 +75,7 @@ def build_seq2seq(name: str, parts: SystemParts, options: Options, config: LoopO
 
 
 def _check_prompting(config: LoopOptions, trained: str, checkpoint: str) -> None:
-    """Raises CheckpointError for weights trained with another mechanism: they would run, but give meaningless answers."""
+    """Raises CheckpointError for weights trained with another mechanism, which would run but give meaningless answers."""
     if config.prompting not in ("trained", trained):
         raise CheckpointError(
             f"checkpoint '{checkpoint}' was trained with prompting {trained}, not {config.prompting}; train one with "
@@ -92,10 +95,10 @@ def _loop_system(
     key: CalibrationKey,
     repeats: bool,
 ) -> LoopSystem:
-    """The loop over `model`, or over what `make_fast_loop` gives for each run and for each question of the round trip."""
+    """The loop over `model`, or over the result of `make_fast_loop` for each run."""
     checkpoint = parts.settings.answerer
     make_model = make_fast_loop if config.loop == "fast" else lambda: model
-    clarifier, clarifier_provenance = make_clarifier(config, parts.settings, options.clarify, make_model)
+    clarifier, clarifier_provenance = make_clarifier(config, parts.settings, options.clarify)
     return LoopSystem(
         name,
         parts,

@@ -20,7 +20,7 @@ from core.systems.base.system import SystemParts
 
 
 class _LanguageAnswerer:
-    """A language model as the answering model of one run, whose calls it counts."""
+    """A language model as the answering model of one run.  It counts its calls."""
 
     def __init__(self, generator: PromptedGenerator, calls: Run) -> None:
         self.generator, self.calls = generator, calls

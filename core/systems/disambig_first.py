@@ -1,4 +1,4 @@
-"""Disambig-first: decide whether the question is ambiguous, write its possible meanings, then answer each.
+"""Disambig-first: decides whether the question is ambiguous, writes its possible meanings, then answers each.
 
 Source: Min et al. 2020, section 5 ("Disambig-first"): a BERT classifier, a BART that writes disambiguated questions without any evidence, and a
 single-answer model of NQ-open.  Here: core.models.ranking.ambiguity decides; the trained rewriter writes from the question alone; the per-passage reader
@@ -20,7 +20,7 @@ from core.systems.base.system import System, SystemParts, SystemRun
 from core.systems.options import DisambigFirstOptions
 from core.text import answer_key, question_key, shares_words
 
-Write = Callable[[str, int], list[str]]  # (question, maximum) -> disambiguated questions, the likeliest first
+WriteQuestions = Callable[[str, int], list[str]]  # (question, maximum) -> disambiguated questions, the likeliest first
 
 
 class DisambigFirst(System):
@@ -33,10 +33,10 @@ class DisambigFirst(System):
         config: DisambigFirstOptions,
         model: AmbiguityModel,
         reader: PassageReader,
-        write: Write,
+        write: WriteQuestions,
         digests: tuple[str, str, str],
     ) -> None:
-        """`digests`: of the ambiguity model's, the reader's and the rewriter's weights."""
+        """`digests` of the ambiguity model's, the reader's and the rewriter's weights."""
         self.model, self.reader, self.write = model, reader, write
         ambiguity, checkpoint, rewriter = digests
         provenance = {"ambiguity_digest": ambiguity, "rewriter": parts.settings.rewriter, "rewriter_digest": rewriter}
@@ -82,8 +82,8 @@ def _clarification(answer: str, meaning: str, question: str) -> t.Clarification:
     return t.Clarification(answer, meaning, False, 1, (answer,), "written before reading; not verified")
 
 
-def from_question_alone(rewriter: Seq2SeqRewriter) -> Write:
-    """The rewriter given only the question; its output without copies of the question."""
+def from_question_alone(rewriter: Seq2SeqRewriter) -> WriteQuestions:
+    """Writes questions with the rewriter given only the question.  Copies of the question are dropped."""
 
     def write(question: str, maximum: int) -> list[str]:
         (rewritten,) = rewriter.rewrite_many([(question, "", (), ())])

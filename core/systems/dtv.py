@@ -25,7 +25,7 @@ RANK_OFFSET = 60  # reciprocal rank fusion (Cormack et al. 2009)
 
 
 def union(searches: Sequence[Sequence[t.RetrievedPassage]]) -> list[t.RetrievedPassage]:
-    """Eq. 2's universe, the best first: by summed similarity, or by summed reciprocal rank where a search gave no similarity."""
+    """Eq. 2's universe, the best first: by summed similarity, or by summed reciprocal rank if a search gave no similarity."""
     first: dict[str, t.RetrievedPassage] = {}
     weight: dict[str, float] = defaultdict(float)
     dense = all(p.similarity is not None for passages in searches for p in passages)
@@ -41,7 +41,7 @@ class DiversifyThenVerify(InterpretationSystem):
     generator: PromptedGenerator
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
-        """One search for each imagined question, then pruning; a question's own passages are taken as they are."""
+        """One search for each imagined question, then pruning.  A question's own passages are used as they are."""
         questions = self.generator.pseudo_interpretations(run.question.text, self.config.interpretations, run.calls)  # Eq. 1
         yield from run.calls.finish_role()
         if not questions:

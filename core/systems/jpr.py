@@ -44,7 +44,8 @@ class Jpr(ReadingSystem):
         super().__init__("jpr", parts, options, config, reader, digest, key, provenance)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
-        """The picked passages in the order of picking, with the time for retrieval and reranking; the reader reads the whole pool for it."""
+        """The picked passages in the order of picking, with the time for retrieval and reranking.  The reader reads the whole
+        pool for it."""
         start, question = time.perf_counter(), run.question.text
         pool = self.search(run.question, question, max(self.config.pool, self.options.passages)).passages
         texts = [p.passage for p in pool]

@@ -1,4 +1,4 @@
-"""Thresholded reading: every passage is read once, separately; every answer above a threshold is kept.
+"""Thresholded reading: reads every passage once, separately, and keeps every answer above a threshold.
 
 Sources: AmbigQA's thresholded DPR reader (Min et al. 2020, section 5: "valid spans with likelihood larger than a hyperparameter") on DPR's
 reader (Karpukhin et al. 2020, section 6.1).  No answer depends on another.  `dpr-threshold` scores a span as DPR does and its threshold is tuned on held-out questions; `one-pass` is the same reading

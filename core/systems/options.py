@@ -1,4 +1,4 @@
-"""The own options of each system, one frozen dataclass each.  Imports no torch, so that menus and documents can show them.
+"""Each system's own options, one frozen dataclass each.  Imports no torch, so that menus and documents can show them.
 
 Thresholds and the like were chosen by benchmarks.tuning on the practice questions held out from training, where nothing else is said.
 """
@@ -25,7 +25,7 @@ from core.systems.base.options import (
 
 @dataclass(frozen=True)
 class LoopOptions(ClarifierOptions):
-    """Of `ambigprompt-seq2seq`, and of every other loop."""
+    """Options of `ambigprompt-seq2seq`, and the base of every other loop's."""
 
     loop: Literal["exact", "fast"] = option(
         "exact", "`fast` rereads only the passages that a new answer may change", in_menu=True
@@ -38,20 +38,22 @@ class LoopOptions(ClarifierOptions):
     eoi_bias: float = option(0.0, "added to the score of [EOI]: lower gives more answers")
     stop: StoppingRule = option("compare", SHARED)
     calibration: Switch = option("on", SHARED)
-    round_trip: Literal["reader", "answerer"] = option("answerer", SHARED)
 
 
 @dataclass(frozen=True)
 class AmbigPromptOptions(LoopOptions):
-    """The paper's method; the bias tuned by benchmarks.tuning.decoding."""
+    """The paper's method, with the bias tuned by benchmarks.tuning.decoding."""
 
     eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
+    first_eoi_bias: float = option(
+        None, "at the first step, where [EOI] means that no passage answers", usual="that of `eoi_bias`"
+    )
 
 
 @dataclass(frozen=True)
-class AmbiscopeOptions(LoopOptions):
+class AmbiscopeOptions(AmbigPromptOptions):
     loop: Literal["fast", "exact"] = option("fast", "as in `ambigprompt`", in_menu=True)
-    eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
+    # chosen with the development set, data/starter
     keep_above: float = option(0.1, "what the reader alone gives this probability is always an answer", 0, 1)
 
 
@@ -140,6 +142,7 @@ class RefuelOptions(SystemOptions):
     verification: Literal["by generator", "language-model", "exact-match", "none"] = option(
         "by generator", "see below", in_menu=True
     )
+    threshold: float = option(0.5, "an answer needs this probability", 0, 1)
     rounds: int = option(2, "maximum round trips (at most 10)", 1, 10)
     further: int = option(5, "passages retrieved for a disambiguated question (at most 100)", 1, 100)
 
@@ -152,6 +155,7 @@ class DisambigFirstOptions(SystemOptions):
 
 @dataclass(frozen=True)
 class VerdictOptions(SystemOptions):
+    generator: Literal["by settings", "readers", "language-model"] = option("by settings", "what relaxes and interprets")
     clustering: Clustering = option("default", "`conservative` gives fewer clusters", in_menu=True)
     embed: EmbeddedText = option("question and answer", "what is embedded", in_menu=True)
     unclustered: Literal["by generator", Unclustered] = option(

@@ -1,4 +1,5 @@
-"""RAC, retrieval-augmented clarification: one long-context call over all passages; also as a tree with pruning (Tree of Clarifications).
+"""RAC, retrieval-augmented clarification: one long-context call over all passages, or a tree with pruning (Tree of
+Clarifications).
 
 Sources: Lee et al. 2025 (VerDICt), Eq. 13 and appendix D (the relaxed question retrieves, 20 passages); Kim et al. 2023, section 3: each valid
 interpretation is clarified further with passages of its own, breadth first, and a node is pruned when self-verification, asked with the question as
@@ -97,7 +98,7 @@ class RetrievalAugmentedClarification(InterpretationSystem):
     def _pruned(
         self, run: SystemRun, nodes: list[t.Interpretation], passages: tuple[t.RetrievedPassage, ...]
     ) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """The nodes after self-verification; a pruned one is an abstention.  A node whose check failed stays unverified."""
+        """The nodes after self-verification.  A pruned one becomes an abstention; one whose check failed stays unverified."""
         by_id = {p.passage.id: p.passage for p in passages}
         all_passages = tuple(by_id.values())
         claims = [

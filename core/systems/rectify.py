@@ -1,4 +1,4 @@
-"""Recall, then verify: surplus candidates passage by passage, each kept or dropped by a verifier on its own evidence.
+"""Recall, then verify: collects surplus candidates passage by passage, and a verifier keeps or drops each on its own evidence.
 
 Source: Shao and Huang 2022 (RECTIFY), section 3.  Recaller: the per-passage reader.  Verifier: core.models.ranking.evidence_verifier over the answering
 model.  Candidates are judged one by one, so that no answer depends on another.
@@ -34,7 +34,7 @@ class Rectify(ReadingSystem):
         verifier: AnswererEvidence,
         digests: tuple[str, str],
     ) -> None:
-        """`digests`: of the verifier's weights and of the reader's."""
+        """`digests` of the verifier's and the reader's weights."""
         self.verifier = verifier
         key = CalibrationKey("rectify", "answerer", digest_of(*digests, config.surplus, config.evidence, config.mix))
         provenance = {"reader": parts.settings.reader, "reader_digest": digests[1]}

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from core import types as t
-from core.disambiguation.clarifiers import by_round_trip
-from core.disambiguation.round_trip import ask_each_passage
+from core.disambiguation.clarifiers import by_writing
+from core.disambiguation.drafts import AnswerExcerpt, QuestionDraft
+from core.disambiguation.evidence import split_title
 from core.systems.base.loop import LoopSystem
 from core.systems.base.options import Options
 from core.systems.base.system import SystemParts
@@ -42,17 +44,33 @@ class ScriptedModel:
 def build(name: str, parts: SystemParts, options: Options, config: ScriptedOptions) -> LoopSystem:
     model = ScriptedModel(config.table)
 
-    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[tuple[str | None, float]]:
-        out: list[tuple[str | None, float]] = []
+    def read(pairs: Sequence[tuple[str, t.Passage]]) -> list[_Reading]:
+        out = []
         for question, passage in pairs:
-            top = model.propose(question, [t.RetrievedPassage(passage, 1, 1.0)], ()).candidates
-            out.append((top[0].text, top[0].probability) if top else (None, 1.0))
+            prompt, _, name = question.rstrip("?)").rpartition(" (")
+            is_meant = name == _name(passage.title).rstrip("?)")
+            top = model.propose(f"{prompt}?", [t.RetrievedPassage(passage, 1, 1.0)], ()).candidates if is_meant else ()
+            out.append(_Reading([replace(c, probability=0.99) for c in top if c.evidence][:1]))
         return out
 
-    def judge(question: str, spans: Sequence[tuple[t.Passage, int, int]]) -> list[float]:
-        """Sure of what the table answers."""
-        readings = read([(question, passage) for passage, *_ in spans])
-        return [4.0 if text == passage.text[start:end] else -4.0 for (text, _), (passage, start, end) in zip(readings, spans)]
-
-    clarifier = by_round_trip(ask_each_passage(read), judge)
+    clarifier = by_writing(_write, read)
     return LoopSystem(name, parts, options, lambda _: model, ("scripted", ""), config=config, clarifier=clarifier)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    candidates: Sequence[t.Candidate]
+
+    @property
+    def best(self) -> t.Candidate | None:
+        return self.candidates[0] if self.candidates else None
+
+
+def _write(question: str, answers: Sequence[AnswerExcerpt]) -> list[list[QuestionDraft]]:
+    """The question followed by the text in brackets of each answer's title, or by the title itself, in brackets."""
+    body, end = (question[:-1], "?") if question.endswith("?") else (question, "")
+    return [[QuestionDraft(f"{body} ({_name(a.title)}){end}", -0.1)] if a.title else [] for a in answers]
+
+
+def _name(title: str) -> str:
+    return split_title(title)[1] or title

@@ -1,4 +1,5 @@
-"""SpanSeqGen: reranked passages, joined up to 1,024 tokens, from which a sequence-to-sequence model writes the distinct answers in sequence.
+"""SpanSeqGen: joins reranked passages up to 1,024 tokens, from which a sequence-to-sequence model writes the distinct answers
+in sequence.
 
 Source: Min et al. 2020, section 5.  The reranker there is a BERT cross-encoder; here it is the per-passage reader, which reads question and passage
 together: of a pool, a passage ranks by the probability that it answers at all, and the best are read.  The bundled small model reads the joined passages in windows of 512 tokens
@@ -12,7 +13,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import asdict, replace
 
 from core import types as t
-from core.models.seq2seq.decoding import SequenceDecoding, Writer
+from core.models.seq2seq.decoding import AnswerSetWriter, SequenceDecoding
 from core.models.seq2seq.fid import load_fid
 from core.models.span.reader import PassageReader, load_reader
 from core.systems.base.clarifying import make_clarifier
@@ -21,11 +22,12 @@ from core.systems.base.system import SystemParts, SystemRun
 from core.systems.base.writing import WritingSystem
 from core.systems.options import SpanSeqGenOptions
 
-TOKENS = 1024  # "up to 1024 tokens", section 5
+MAX_JOINED_TOKENS = 1024  # "up to 1024 tokens", section 5
 
 
 class SpanSeqGen(WritingSystem):
-    """Of a pool of passages, the best by the reader are read, as many as the options say; a question's own are all read."""
+    """Reads the best passages of a pool by the reader's ranking, as many as the options say.  A question's own passages are all
+    read."""
 
     config: SpanSeqGenOptions
     reader: PassageReader
@@ -46,9 +48,12 @@ def build(name: str, parts: SystemParts, options: Options, config: SpanSeqGenOpt
     answerer, digest = load_fid(settings.seq2seq, settings.device)
     reader, reader_digest = load_reader(settings.reader, settings.device)
     clarifier, provenance = make_clarifier(config, settings, options.clarify)
-    provenance |= {"decoding": asdict(SequenceDecoding()), "tokens": TOKENS}
+    provenance |= {"decoding": asdict(SequenceDecoding()), "tokens": MAX_JOINED_TOKENS}
     provenance |= {"reader": settings.reader, "reader_digest": reader_digest}
-    writer, checkpoint = Writer(answerer, SequenceDecoding(), joined_tokens=TOKENS), (settings.seq2seq, digest)
+    writer, checkpoint = (
+        AnswerSetWriter(answerer, SequenceDecoding(), joined_tokens=MAX_JOINED_TOKENS),
+        (settings.seq2seq, digest),
+    )
     system = SpanSeqGen(name, parts, options, writer, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
     system.reader = reader
     return system

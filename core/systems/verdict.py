@@ -1,30 +1,32 @@
-"""VerDICt: verified diversification with consolidation.  Relax the query, retrieve once, propose one interpretation or abstention per
-passage, and keep one of those with the same meaning.
+"""VerDICt, verified diversification with consolidation: relaxes the query, retrieves once, proposes one interpretation or
+abstention per passage, and keeps one of those with the same meaning.
 
 Source: Lee et al. 2025, section 4 and Algorithm 1.  The generator is a language model where one is configured, else the bundled readers
-(core.systems.base.reader_generator).  Under a language model HDBSCAN decides what means the same, and outliers are filtered; with the bundled readers
+(core.systems.base.reader_generator); `generator=language-model` asks for the bundled language model where none is configured.  Under a language model HDBSCAN decides what means the same, and outliers are filtered; with the bundled readers
 equal answers decide (`same_answer`), and HDBSCAN decides nothing.  Whatever the generator, one retrieval and at most one interpreting call a passage.  What differs from the paper is
 in core.disambiguation.consolidation's docstring.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from core import types as t
+from core.disambiguation.clarifiers import Clarifier
 from core.disambiguation.consolidation import Consolidation, MeaningVectors, consolidate, text_of
 from core.models.language import loading, roles
 from core.models.language.roles import Claim
+from core.systems.base.clarifying import make_clarifier
 from core.systems.base.interpretations import InterpretationSystem, Interpreted
-from core.systems.base.options import Options
+from core.systems.base.options import ClarifierOptions, Options
 from core.systems.base.reader_generator import ReaderGenerator, load_reader_generator
 from core.systems.base.system import SystemParts, SystemRun
 from core.systems.options import VerdictOptions
-from core.text import equal_for_display, listed
+from core.text import answer_key, listed
 
 # what the option value "by generator" stands for: answers of the bundled readers are spans, verified while reading; in the paper, clusters alone
 # decide, and what is outside them is an outlier of a noisy passage (section 4.2)
@@ -40,10 +42,15 @@ class Verdict(InterpretationSystem):
         generator: roles.Generator,
         consolidation: Consolidation,
         config: VerdictOptions | None = None,
+        rewriter: Clarifier | None = None,
+        provenance: Mapping[str, Any] | None = None,
     ) -> None:
-        self.consolidation = consolidation
-        super().__init__("verdict", parts, options, generator, config, {"consolidation": asdict(consolidation)})
-        self.rewords = options.clarify and isinstance(generator, ReaderGenerator)
+        """`rewriter` writes the questions of the final interpretations if the generator hasn't."""
+        self.consolidation, self.rewriter = consolidation, rewriter
+        super().__init__(
+            "verdict", parts, options, generator, config, {"consolidation": asdict(consolidation), **(provenance or {})}
+        )
+        self.rewords = rewriter is not None
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
         query = run.question.text
@@ -81,21 +88,26 @@ class Verdict(InterpretationSystem):
         proposed = yield from self._verified([proposed[i] for i in order], run)
         result = consolidate(proposed, self._vectors(proposed), self.consolidation)
         yield t.InterpretationsClustered(tuple(replace(p, index=order[p.index]) for p in result.placed))
+        final_keys = {answer_key(proposed[i].answer) for i in result.final}
         for i, reason in result.dropped:
-            if not any(equal_for_display(proposed[i].answer, proposed[k].answer) for k in result.final):
+            if answer_key(proposed[i].answer) not in final_keys:
                 yield t.AnswerRejected(proposed[i].answer, reason)
         final = [proposed[i] for i in result.final][: self.options.max_answers]
         return Interpreted(tuple(final), _note(len(final), len(proposed), abstained, failed), failed)
 
     def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """Questions that distinguish the interpretations, which the bundled readers write and test; a language model has written its own."""
-        assert isinstance(self.generator, ReaderGenerator)
-        worded = self.generator.distinguish(run.question.text, selected, [p.passage for p in run.passages], run.calls)
+        """Writes questions that distinguish the interpretations.  A language model has already written its own."""
+        assert self.rewriter is not None
+        answers = [t.Answer(i.answer, i.probability, (i.evidence,) if i.evidence else ()) for i in selected]
+        reworded = []
+        for i, c in zip(selected, self.rewriter(run.question.text, answers, [p.passage for p in run.passages])):
+            run.check()
+            reworded.append(replace(i, question=c.question or i.question, verified=c.passed))
         yield from run.calls.finish_role()
-        return [replace(interpretation, verified=passed) for interpretation, passed in worded]
+        return reworded
 
     def _verified(self, proposed: list[t.Interpretation], run: SystemRun) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """Verifies interpretations that would be unclustered, if required and not done by the generator."""
+        """Verifies the interpretations that would be unclustered, if that is required and the generator hasn't done it."""
         if self.consolidation.unclustered != "verified" or all(i.verified is not None for i in proposed):
             return proposed
         by_id = {p.passage.id: p.passage for p in run.passages}
@@ -131,11 +143,15 @@ def _note(final: int, proposed: int, silent: int, failed: int) -> str:
 
 def build(name: str, parts: SystemParts, options: Options, config: VerdictOptions) -> Verdict:
     settings = parts.settings
-    if loading.language_model_needed(settings):
-        generator: roles.Generator = load_reader_generator(settings)
+    rewriter: Clarifier | None = None
+    provenance: dict[str, Any] = {}
+    by_default = "readers" if loading.language_model_needed(settings) else "language-model"
+    if (by_default if config.generator == "by settings" else config.generator) == "readers":
+        generator: roles.Generator = (readers := load_reader_generator(settings))
+        rewriter, provenance = make_clarifier(ClarifierOptions(), settings, options.clarify, readers.reader)
     else:
         generator = loading.load_language_generator(settings)
     defaults = OF_READERS if isinstance(generator, ReaderGenerator) else OF_LANGUAGE_MODELS
     choices: dict[str, Any] = {n: getattr(config, n) for n in ("clustering", "embed", "unclustered", "same_answer")}
     choices |= {name: value for name, value in defaults.items() if choices[name] == "by generator"}
-    return Verdict(parts, options, generator, Consolidation(**choices), config)
+    return Verdict(parts, options, generator, Consolidation(**choices), config, rewriter, provenance)

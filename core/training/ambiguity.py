@@ -36,7 +36,7 @@ class Fitted:
 
 
 def fit(train: Path, dev: Path | None, encoder: Encoder, seed: int = 0, say: Callable[[str], None] = lambda _: None) -> Fitted:
-    """Fits the classifier on `train`, and measures it on `dev`.
+    """Fits the classifier on `train` and measures it on `dev`.
 
     Raises InputError if all questions that are fitted are of the same kind.
     """

@@ -2,8 +2,8 @@
 
 Post-pretraining (Eq. 8-9): single-answer questions.  Previous answers are sampled from a per-passage reader's pseudo
 answers; the target is the labelled answer, or [EOI] where all are given.  Tuning (Eq. 10): multi-answer questions.  A random subset of the answers is
-previous and every other answer is a target; with probability lambda all are previous and the target is [EOI].  The loss
-is -log of the summed probability of all targets, so their order does not matter.
+previous and every other answer is a target (`one_target`: one of them at random, as in the paper); with probability lambda all are previous and
+the target is [EOI].  The loss is -log of the summed probability of all targets, so their order does not matter.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from core import disk
+from core.datasets.excluded import excluded_questions
 from core.errors import InputError
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.answerer import SpanAnswerer
@@ -27,14 +29,14 @@ from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import SpanConfig, SpanNetwork
 from core.models.span.rows import label_spans, passage_rows, prompt_row
 from core.settings import Settings
-from core.text import find_spans, shares_words
+from core.text import PASSAGE_WORDS, find_spans, shares_words
 from core.training.data import mixtures
+from core.training.data.absent import absent_sources, without_support
 from core.training.data.chunks import draw, grouped
 from core.training.data.composed import conflicting_examples, namesake_examples
 from core.training.data.examples import MultiExample, ReadingExample, Titled, crop
-from core.training.data.excluded import excluded_questions
 from core.training.data.mining import Miner
-from core.training.held_out import run_f1, with_mean
+from core.training.held_out import figures_of, run_f1
 from core.training.options import Stepwise
 from core.training.reader import ReaderTask, marginal_loss
 from core.training.runs import miner, say
@@ -76,10 +78,10 @@ def occurring(aliases: Sequence[str], passages: Sequence[Titled]) -> list[str]:
     return [a for a in aliases if any(find_spans(text, a) for _, text in passages)]
 
 
-def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random) -> Item | None:
+def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random, one_target: bool = False) -> Item | None:
     """Up to `size` of the example's passages, the answers in them, and a random part of those as previous answers.
 
-    `eoi_share`: lambda, the probability that all are previous.  None if the passages hold no answer of the example.
+    `eoi_share`: lambda, the probability that all are previous.  `one_target`: the target is one remaining answer, not all of them.  None if the passages hold no answer of the example.
     """
     supporting = len(e.extra["supporting"]) if "supporting" in e.extra else None
     order = list(range(len(e.passages)))
@@ -93,7 +95,7 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     for i in order:
         title, text = e.passages[i]
         answers = [a for names in ((e.bad,) if has_only_wrong else e.gold) for a in names if find_spans(text, a)]
-        passages.append((title, crop(text, tuple(answers), mixtures.PASSAGE_WORDS, rng)))
+        passages.append((title, crop(text, tuple(answers), PASSAGE_WORDS, rng)))
     if has_only_wrong:  # no previous answers: whether one of these follows a right one is not known
         avoid = tuple(occurring(e.bad, passages))
         return Item(e.question, tuple(passages), (), (), avoid) if avoid else None
@@ -113,7 +115,8 @@ def sample_item(e: MultiExample, size: int, eoi_share: float, rng: random.Random
     wrong = [b for b in (*e.bad, *e.extra.get("pseudo", ())) if not shares_words(b, [a for names, _, _ in gold for a in names])]
     if wrong and rng.random() < 0.2:  # previous answers may be wrong, and the rest must still be found
         previous.insert(rng.randint(0, len(previous)), rng.choice(wrong))
-    return Item(e.question, tuple(passages), tuple(previous), tuple((n, indexes) for n, _, indexes in gold[n_previous:]))
+    remaining = gold[n_previous : n_previous + 1] if one_target else gold[n_previous:]
+    return Item(e.question, tuple(passages), tuple(previous), tuple((n, indexes) for n, _, indexes in remaining))
 
 
 def _with_a_wrong_one(e: MultiExample, order: list[int], size: int, supporting: int) -> list[int]:
@@ -164,6 +167,7 @@ class AnswererTask:
         size: int,
         eoi_share: float,
         batch_tokens: int,
+        one_target: bool = False,
     ) -> None:
         self.sources = [(list(examples), share) for examples, share in sources if examples]
         if not self.sources:
@@ -172,11 +176,11 @@ class AnswererTask:
             )
         self.held_out, self.config, self.stage, self.size = list(held_out), config, stage, size
         self.eoi_share, self.batch_tokens = eoi_share, batch_tokens
-        self.tokenizer = load_tokenizer(config.base)
+        self.tokenizer, self.one_target = load_tokenizer(config.base), one_target
 
     def _items(self, seed: int, chunk: int) -> list[Item]:
         rng = random.Random(f"{seed}-{chunk}")
-        make_item = pseudo_item if self.stage == "pretrain" else sample_item
+        make_item = pseudo_item if self.stage == "pretrain" else partial(sample_item, one_target=self.one_target)
         items = (
             make_item(example, self.size if rng.random() < 0.6 else rng.randint(2, self.size), self.eoi_share, rng)
             for example in draw(self.sources, seed, chunk)
@@ -245,8 +249,7 @@ class AnswererTask:
         assert isinstance(network, SpanNetwork)
         answerer = SpanAnswerer(network, str(next(network.parameters()).device))
         with bf16_autocast(answerer.device):  # a held-out figure, not a result: speed counts
-            figures = {name: run_f1(answerer, examples) for name, examples in self.held_out if examples}
-        return with_mean(figures)
+            return figures_of(self.held_out, lambda examples: run_f1(answerer, examples))
 
 
 class JointTask:
@@ -291,7 +294,7 @@ def single_examples(reading: Sequence[ReadingExample], miner: Miner, context: in
     say(f"mining neighbours of {len(sampled)} questions")
     out = []
     for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
-        own_passage = (e.title, crop(e.passage, e.answers, mixtures.PASSAGE_WORDS, rng))
+        own_passage = (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng))
         others = miner.without(neighbours, e.answers, [e.passage], context - 1)
         out.append(MultiExample(e.question, (own_passage, *others), (e.answers,), e.source))
     return out
@@ -345,9 +348,11 @@ def build(options: Stepwise, settings: Settings, config: SpanConfig, elsewhere: 
     index = miner(options, settings, reading)
     annotated, held_out = mixtures.load_annotated(options.annotated, rng, HELD_OUT)
     annotated = excluded.without(annotated)
+    held_out_absent = without_support([e for _, examples in held_out for e in examples])
+    held_out.append(("absent", rng.sample(held_out_absent, min(HELD_OUT, len(held_out_absent)))))
     multi_dev = [e for e in mixtures.load_multi(options.multi_dev) if sum(len(t.split()) for _, t in e.passages) < 1200]
     held_out.append(("multi", rng.sample(multi_dev, min(HELD_OUT, len(multi_dev)))))
-    if options.stage == "pretrain":
+    if options.pretrains:
         singles = single_examples(reading, index, options.context, options.limit or 6000, options.seed)
         singles = add_pseudo_answers(singles, str(options.reader), settings.device, settings.home / "cache", say, elsewhere)
         return AnswererTask(
@@ -360,15 +365,20 @@ def build(options: Stepwise, settings: Settings, config: SpanConfig, elsewhere: 
     statements = mixtures.statement_examples(options.ambignq, index, options.context, options.seed) if options.ambignq else []
     statements = excluded.without(statements)
     multi = excluded.without(mixtures.load_multi(options.multi, negatives=True))
+    absent, absent_in_manuals = absent_sources(annotated, multi, options.seed)
     shares = [
-        (annotated, 0.38),
-        (mixtures.clarified_examples(annotated), 0.10),
-        (multi, 0.18),
-        (statements, 0.07),
-        (mixtures.clarified_examples(statements), 0.03),
-        (singles, 0.12),
-        (conflicts, 0.07),
-        (namesakes, 0.05),
+        (annotated, 0.34),
+        (mixtures.clarified_examples(annotated), 0.09),
+        (multi, 0.16),
+        (statements, 0.06),
+        (mixtures.clarified_examples(statements), 0.02),
+        (singles, 0.10),
+        (conflicts, 0.06),
+        (namesakes, 0.04),
+        (absent, 0.09),
+        (absent_in_manuals, 0.04),
     ]
     say("tuning on " + ", ".join(f"{len(e)} x {s}" for e, s in shares))
-    return AnswererTask(shares, held_out, config, "tune", options.context, options.eoi_share, options.batch_tokens)
+    return AnswererTask(
+        shares, held_out, config, "tune", options.context, options.eoi_share, options.batch_tokens, options.targets == "one"
+    )

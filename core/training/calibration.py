@@ -28,7 +28,7 @@ MAX_END_PROBABILITY = 0.85  # P([EOI]) at which a recorded run ends: no rule con
 FOLDS = 5
 _RIDGE = 1.0  # of LogisticRegression: the inverse strength of its penalty
 
-AnswerSet = tuple[tuple[str, ...], ...]
+ReferenceSet = tuple[tuple[str, ...], ...]
 Labelled = list[tuple[dict[str, float], bool]]  # signals, and the label
 
 
@@ -43,30 +43,31 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run that was continued beyond its normal end.  `references`: the answer set of each annotation; `origin`: a digest of what was asked (with its own
-    passages) and of the system (with its settings, weights and corpus)."""
+    """A run that was continued beyond its normal end.  `references`: the answer set of each annotation.  `origin`: a digest of
+    the question (with its own passages) and of the system (with its settings, weights and corpus)."""
 
     id: str
     question: str
-    references: tuple[AnswerSet, ...]
+    references: tuple[ReferenceSet, ...]
     turns: tuple[RecordedStep, ...]
     origin: str = ""
 
 
 @dataclass(frozen=True)
 class CalibrationQuestion:
-    """A question to record a run of."""
+    """A question whose run is to be recorded."""
 
     id: str
     question: t.Question
-    references: tuple[AnswerSet, ...]
+    references: tuple[ReferenceSet, ...]
 
 
 def record_runs(
     system: t.AnsweringSystem, questions: Sequence[CalibrationQuestion], file: Path, log: Callable[[str], None] = print
 ) -> list[RecordedRun]:
-    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.  A cached run of another origin is made again:
-    ids count the questions that were drawn, and passages, corpus and weights may have changed.  References are those of `questions`.
+    """Runs a system over questions and caches the runs in a file.  Failed questions are logged and left out.  A cached run of
+    another origin is repeated: ids only count the drawn questions, and passages, corpus and weights may have changed.
+    References are those of `questions`.
 
     A system that reads once gets one step with all distinct candidates.
     """
@@ -102,7 +103,7 @@ def record_runs(
 
 
 def read(file: Path) -> list[RecordedRun]:
-    """The runs in a file that `record_runs` wrote: of each id the last."""
+    """The last run of each id in a file that `record_runs` wrote."""
     if not file.exists():
         return []
     runs = (from_json(RecordedRun, json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines())
@@ -110,7 +111,7 @@ def read(file: Path) -> list[RecordedRun]:
 
 
 def labelled(run: RecordedRun, all_candidates: bool = True) -> tuple[Labelled, Labelled]:
-    """(for each candidate whether it is right, for each [EOI] whether no answer remains).
+    """(whether each candidate is right, whether each [EOI] has no answer remaining).
 
     Judged by the annotation that fits the whole run best.  Without `all_candidates`, only by the best candidate of each step, which is what a loop returns.
     """
@@ -156,7 +157,7 @@ def fit_calibration(runs: Iterable[RecordedRun], fitted_on: str = "", weights: s
 
 
 def cross_fitted(runs: Sequence[RecordedRun]) -> list[Calibration]:
-    """For each run, a calibration that was fitted without its fold.  Neighbouring runs are in the same fold.
+    """For each run, a calibration that was fitted without the run's fold.  Neighbouring runs are in the same fold.
 
     Raises InputError.
     """

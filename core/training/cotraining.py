@@ -1,4 +1,5 @@
-"""Co-training with weak supervision: single-answer data are partial labels, completed by what several models agree on.
+"""Co-training with weak supervision: single-answer data are partial labels, which answers that several models agree on
+complete.
 
 Source: Min et al. 2020, section 5 and the algorithm in its appendix (after democratic co-training, Zhou and Goldman
 2004).  In each round, C models are trained on the full data.  Then each model is asked for further answers to every single-answer question, with its answer
@@ -21,24 +22,23 @@ from pathlib import Path
 from typing import Any
 
 from core import disk
-from core.decoding import run_answers
 from core.disambiguation.round_trip import same_answer
 from core.errors import InputError
 from core.metrics.answers import f1
-from core.text import normalize_answer
+from core.text import answer_key
 from core.training.data.examples import MultiExample
-from core.training.held_out import passages_of
+from core.training.held_out import passages_of, run_answers
 from core.training.trainer import RESUME_HINT
 from core.types import BatchAnsweringModel
 
 # (examples, seed, run folder) -> a model that is trained there, or was, and its held-out figure
 Train = Callable[[Sequence[MultiExample], int, Path], tuple[BatchAnsweringModel, float]]
-BATCH = 8
+BATCH_QUESTIONS = 8
 
 
 @dataclass(frozen=True)
 class CoTraining:
-    """`models`: C.  `rounds`: how often to label and train again after the first training.
+    """`models`: C. `rounds`: how many times to label and train again after the first training.
 
     `max_answers`: of a labelled question.
     """
@@ -50,7 +50,7 @@ class CoTraining:
 
 
 @dataclass(frozen=True)
-class Labels:
+class RoundLabels:
     """A round's labels of the partial data, by index of the example."""
 
     several: dict[int, tuple[str, ...]]  # index -> agreed answers besides the known one
@@ -69,12 +69,15 @@ class Labels:
 def further_answers(
     model: BatchAnsweringModel, examples: Sequence[MultiExample], previous: Sequence[Sequence[str]], max_answers: int
 ) -> list[list[str]]:
-    """The answers that the model gives after the `previous` ones, until [EOI]."""
-    return run_answers(model, [e.question for e in examples], [passages_of(e) for e in examples], max_answers, BATCH, previous)
+    """The answers that the model finds after the `previous` ones, until [EOI]."""
+    return run_answers(
+        model, [e.question for e in examples], [passages_of(e) for e in examples], max_answers, BATCH_QUESTIONS, previous
+    )
 
 
 def agreed(answers: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[str, ...]:
-    """Answers that more than half of the models give, without the known answer's `names`, in the first such model's words.
+    """The answers that more than half of the models give, without the known answer's `names`, in the words of the first model
+    that gives them.
 
     >>> agreed([["Rita Moreno", "1961"], ["rita moreno"], ["Natalie Wood"]], ["Wood"])
     ('Rita Moreno',)
@@ -84,14 +87,14 @@ def agreed(answers: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[str,
         for answer in model_answers:
             if any(same_answer(answer, name) for name in names) or any(same_answer(answer, a) for a in majority):
                 continue
-            votes = sum(any(normalize_answer(answer) == normalize_answer(other) for other in others) for others in answers)
+            votes = sum(answer_key(answer) in map(answer_key, others) for others in answers)
             if 2 * votes > len(answers):
                 majority.append(answer)
     return tuple(majority)
 
 
-def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample], max_answers: int) -> Labels:
-    """The models' vote on the partial data."""
+def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample], max_answers: int) -> RoundLabels:
+    """The models' majority labels of the partial data."""
     names = [e.gold[0] for e in partial]
     after = [further_answers(model, partial, [n[:1] for n in names], max_answers) for model in models]
     several = {i: agreed_answers for i, n in enumerate(names) if (agreed_answers := agreed([a[i] for a in after], n))}
@@ -103,11 +106,12 @@ def label(models: Sequence[BatchAnsweringModel], partial: Sequence[MultiExample]
         for i, answers in zip(undecided, zip(*from_scratch))
         if all(any(same_answer(answer, name) for name in names[i]) for model_answers in answers for answer in model_answers)
     )
-    return Labels(several, single)
+    return RoundLabels(several, single)
 
 
 def ensemble_f1(models: Sequence[BatchAnsweringModel], held_out: Sequence[MultiExample], max_answers: int) -> float:
-    """Mean F1 answer, from 0 to 1, of what more than half of the models answer; the first model's answers where they agree on none."""
+    """The mean answer F1, from 0 to 1, of the answers that more than half of the models give.  Where they agree on none, the
+    first model's answers count."""
     answers_of = [further_answers(model, held_out, [()] * len(held_out), max_answers) for model in models]
     votes = ((agreed(answers, ()) or answers[0]) for answers in zip(*answers_of))
     return sum(f1(e.gold, answers) for answers, e in zip(votes, held_out)) / len(held_out)
@@ -154,7 +158,7 @@ def cotrain(
         if number < config.rounds:
             if (file := folder / "labels.json").exists():
                 row = json.loads(file.read_text(encoding="utf-8"))
-                labels = Labels({int(i): tuple(answers) for i, answers in row["several"].items()}, tuple(row["single"]))
+                labels = RoundLabels({int(i): tuple(answers) for i, answers in row["several"].items()}, tuple(row["single"]))
             else:
                 labels = label(models, partial, config.max_answers)
                 disk.write_json(file, asdict(labels), RESUME_HINT)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from core.datasets.excluded import excluded_questions
 from core.models.loading.finding import find_checkpoint
 from core.models.span.answerer import SpanAnswerer
 from core.models.span.checkpoints import load_span_network, save_span_network
@@ -21,18 +22,18 @@ from core.training.answerer import HELD_OUT, AnswererTask, single_examples
 from core.training.cotraining import CoTraining, cotrain
 from core.training.data import mixtures
 from core.training.data.examples import MultiExample
-from core.training.data.excluded import excluded_questions
 from core.training.freezing import freeze
 from core.training.options import CoTrainingOptions, TrainConfig
 from core.training.runs import arguments_of, identity, miner, say
 from core.training.trainer import check_settings, fit
 
-PARTIAL = 2000  # single-answer questions that are labelled, where --limit says nothing
+PARTIAL_QUESTIONS = 2000  # single-answer questions that are labelled, where --limit says nothing
 
 
 @dataclass(frozen=True)
 class TrainSpan:
-    """A core.training.cotraining.Train: tunes the span answering model from one checkpoint.  `arguments`: what the checkpoints record."""
+    """A core.training.cotraining.Train that tunes the span answering model from one checkpoint.  `arguments` are recorded in
+    the checkpoints."""
 
     init: Path
     config: TrainConfig
@@ -75,7 +76,7 @@ def run(options: CoTrainingOptions, settings: Settings, out: Path) -> dict[str, 
     full = mixtures.load_multi(options.multi) + annotated
     if options.ambignq:
         full += mixtures.statement_examples(options.ambignq, index, options.context, options.seed)
-    partial = single_examples(reading, index, options.context, options.limit or PARTIAL, options.seed)
+    partial = single_examples(reading, index, options.context, options.limit or PARTIAL_QUESTIONS, options.seed)
     config = replace(TrainConfig(**{f.name: getattr(options, f.name) for f in fields(TrainConfig)}), device=settings.device)
     train_span = TrainSpan(
         find_checkpoint(options.init or "default", "answerer"),

@@ -20,13 +20,13 @@ from core.metrics.questions import edit_f1, normal_question
 from core.models.seq2seq.fid import FidAnswerer
 from core.models.seq2seq.rewriter import MAX_TOKENS, Seq2SeqRewriter, rewriting_job
 from core.settings import Settings
-from core.text import find_spans
+from core.text import PASSAGE_WORDS, find_spans
 from core.training.answerer import Item, occurring
 from core.training.data import mixtures
 from core.training.data.chunks import draw
 from core.training.data.examples import MultiExample, crop
 from core.training.fid import FidTask
-from core.training.held_out import with_mean
+from core.training.held_out import figures_of
 from core.training.options import DisambiguationOptions
 from core.training.runs import TrainingParts, miner, say
 from core.training.seq2seq import network_of, saver
@@ -66,13 +66,13 @@ def rewriting_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item
     )
     selected = order[:size]
     rng.shuffle(selected)
-    passages = tuple((e.passages[k][0], crop(e.passages[k][1], tuple(names), mixtures.PASSAGE_WORDS, rng)) for k in selected)
+    passages = tuple((e.passages[k][0], crop(e.passages[k][1], tuple(names), PASSAGE_WORDS, rng)) for k in selected)
     question, rewriter_passages, previous = rewriting_job(e.question, names[i], others, passages)
     return Item(question, tuple(rewriter_passages), tuple(previous), ()), e.extra["questions"][i].split("|")[0].strip()
 
 
 class DisambiguationTask(FidTask):
-    """A core.training.trainer.Task.  Batches, loss and network are those of FidTask; the target is a question."""
+    """A core.training.trainer.TrainingTask.  Batches, loss and network are those of FidTask; the target is a question."""
 
     def __init__(self, sources: Any, held_out: Any, tokenizer: Any, config: Any, **options: Any) -> None:
         sources = [([e for e in examples if usable(e)], share) for examples, share in sources]
@@ -97,12 +97,11 @@ class DisambiguationTask(FidTask):
         """
         device = str(next(network.parameters()).device)
         rewriter = Seq2SeqRewriter(FidAnswerer(network, self.tokenizer, device), 1)
-        figures = {name: rewriting_edit_f1(rewriter, examples, self.size) for name, examples in self.held_out if examples}
-        return with_mean(figures)
+        return figures_of(self.held_out, lambda examples: rewriting_edit_f1(rewriter, examples, self.size))
 
 
 def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int = 10) -> float:
-    """Mean EDIT-F1 over question-answer pairs, from 0 to 1, with the right answers given.
+    """The mean EDIT-F1 over question-answer pairs, from 0 to 1, given the right answers.
 
     `rewriter`: has `rewrite_many`, as core.disambiguation.clarifiers.Rewriter.
     """
@@ -121,7 +120,7 @@ def rewriting_edit_f1(rewriter: Any, examples: Sequence[MultiExample], size: int
 
 
 def make(options: DisambiguationOptions, settings: Settings) -> TrainingParts:
-    """Raises InputError, CheckpointError."""
+    """Builds the task.  Raises InputError, CheckpointError."""
     network, tokenizer = network_of(options, "question")
     splits = [(folder.name, mixtures.annotated_examples(folder, held_out=0.2)) for folder in options.annotated]
     annotated = [e for _, (training, _) in splits for e in training]

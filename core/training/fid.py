@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from core.errors import InputError
 from core.metrics.answers import f1
-from core.models.seq2seq.decoding import SEPARATOR, Writer, join_passages
+from core.models.seq2seq.decoding import SEPARATOR, AnswerSetWriter, join_passages
 from core.models.seq2seq.fid import FidAnswerer, Generation
 from core.models.seq2seq.network import IGNORED, FidBatch, collate_fid
 from core.models.span.rows import pad
@@ -29,18 +29,18 @@ from core.text import find_spans
 from core.training.answerer import Item, occurring, pseudo_item, sample_item
 from core.training.data.chunks import draw, grouped
 from core.training.data.examples import MultiExample
-from core.training.held_out import passages_of, run_f1, with_mean
+from core.training.held_out import figures_of, passages_of, run_f1
 from core.types import EOI, Passage
 
 FidItems = tuple[FidBatch, Tensor]
 # (chunk, number in it), whether its passages are joined, and its pairs
-Group = tuple[tuple[int, int], bool, list[tuple[Item, str]]]
+FidGroup = tuple[tuple[int, int], bool, list[tuple[Item, str]]]
 Collate = Callable[..., FidBatch]  # (tokenizer, jobs, tokens of a row or None): a network's own
 JOINED_TOKENS = 480  # of a row that joins all passages in training; the systems read up to 1,024
 
 
 def target_text(item: Item, rng: random.Random) -> str:
-    """One answer that was not given yet, or [EOI] if none is left.
+    """An answer that hasn't been given yet, or [EOI] if none remains.
 
     The answer is written in a form that occurs in the passages, where there is one.
     """
@@ -70,7 +70,7 @@ def spliced_item(e: MultiExample, size: int, rng: random.Random) -> tuple[Item, 
 
 
 class FidTask:
-    """A core.training.trainer.Task.  `sources`: (examples, share) pairs; each chunk takes its share from each source.
+    """A core.training.trainer.TrainingTask.  `sources`: (examples, share) pairs; each chunk takes its share from each source.
 
     - `held_out`: (name, questions) judged by F1 of complete runs.  `size`: most passages per question.  `eoi_share`:
       lambda.
@@ -125,7 +125,7 @@ class FidTask:
                 out.append((item, target_text(item, rng)))  # sequences cannot be trained on wrong answers
         return out
 
-    def batch(self, group: Group) -> FidItems:
+    def batch(self, group: FidGroup) -> FidItems:
         """(rows, labels): labels (B, T) hold the target and the end of sequence, followed by IGNORED."""
         key, is_joined, pairs = group
         jobs = [(i.question, _as_one_passage(i.passages) if is_joined else i.passages, i.previous) for i, _ in pairs]
@@ -135,7 +135,7 @@ class FidTask:
         labels = [[*self.tokenizer(t, add_special_tokens=False)["input_ids"][:limit], end] for _, t in pairs]
         return replace(rows, key=key), pad(labels, max(map(len, labels)), IGNORED)
 
-    def groups(self, seed: int, chunk: int) -> list[Group]:
+    def groups(self, seed: int, chunk: int) -> list[FidGroup]:
         """The pairs of each batch of a chunk: pairs of similar size together, batches in random order."""
         number = chunk % self.repeat if self.repeat else chunk
 
@@ -171,13 +171,9 @@ class FidTask:
         """F1 answer of complete runs on each held-out set; their mean is the figure.  {} without held-out data."""
         device = str(next(network.parameters()).device)
         answerer: Any = FidAnswerer(network, self.tokenizer, device, Generation())
-        figures = {}
-        for name, examples in self.held_out:
-            if examples and self.target == "spliced":
-                figures[name] = written_f1(Writer(answerer), examples)
-            elif examples:
-                figures[name] = run_f1(answerer, examples, batch=32)
-        return with_mean(figures)
+        if self.target == "spliced":
+            return figures_of(self.held_out, lambda examples: written_f1(AnswerSetWriter(answerer), examples))
+        return figures_of(self.held_out, lambda examples: run_f1(answerer, examples, batch=32))
 
 
 def _collate_fid(config: Any, tokenizer: Any, jobs: Any, max_tokens: int | None = None) -> FidBatch:
@@ -189,7 +185,7 @@ def _as_one_passage(passages: Sequence[tuple[str, str]]) -> list[tuple[str, str]
     return [(passage.title, passage.text)]
 
 
-def written_f1(writer: Writer, examples: Sequence[MultiExample], batch: int = 8) -> float:
+def written_f1(writer: AnswerSetWriter, examples: Sequence[MultiExample], batch: int = 8) -> float:
     """Mean F1 answer, from 0 to 1, of one-pass answer sets over the examples' own passages."""
     parts = (examples[i : i + batch] for i in range(0, len(examples), batch))
     answer_sets = (answers for part in parts for answers in writer.write_many([(e.question, passages_of(e)) for e in part]))

@@ -1,4 +1,5 @@
-"""What of an encoder is not trained: lower layers, which makes the backward pass shorter, or all but low-rank differences, which few questions can fit."""
+"""Reduces the part of an encoder that is trained.  Freezing lower layers shortens the backward pass; training low-rank
+differences only suits few questions."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from core.models.span.network import SpanNetwork
 
 
 def freeze(network: Any, layers: int) -> None:
-    """Freezes the `layers` lowest encoder layers of a network over MiniLM.  Two of six save a fifth of a step's time.
+    """Freezes the `layers` lowest encoder layers of a network over MiniLM. Two of six save a fifth of a step's time.
 
     If one of a shared encoder's layers is trained, the network gets an encoder of its own.  Raises InputError.
     """
@@ -31,16 +32,16 @@ def freeze(network: Any, layers: int) -> None:
 
 
 def low_rank(network: SpanNetwork, rank: int, freeze: int = 0) -> None:
-    """Leaves of the encoder above `freeze` layers only low-rank differences to train, unless `rank` is 0 or the network has differences of its
-    own; the head is trained as ever."""
+    """Trains only low-rank differences of the encoder above `freeze` layers, unless `rank` is 0 or the network has differences
+    of its own.  The head is trained as usual."""
     if rank and not network.config.rank:
         encoder: Any = network.encoder
         adapt(encoder, len(encoder.encoder.layer) - freeze, rank)
 
 
 def merged(network: SpanNetwork) -> SpanNetwork:
-    """A copy with the differences merged into the matrices, as every checkpoint has them; the network itself where it has none, or where its
-    checkpoint holds them (`SpanConfig.rank`)."""
+    """A copy with the differences merged into the matrices, as every checkpoint has them.  Returns the network itself if it has
+    none, or if its checkpoint stores them (`SpanConfig.rank`)."""
     if network.config.rank or not any(name.endswith(".down") for name in network.state_dict()):
         return network
     copy = deepcopy(network)

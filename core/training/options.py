@@ -1,4 +1,4 @@
-"""What each target of `core train` can be told: one frozen dataclass a target.
+"""The options of each target of `core train`, one frozen dataclass a target.
 
 A field made by `option` is an option of the command line: its name, default, type, help text and bounds make the argument
 (core.commands.train), the check and what identifies a run (core.training.runs).  Nothing here imports torch.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import InputError
-from core.models.loading.packaged import MINILM
+from core.models.loading.packaged import MINILM, SMOLLM
 from core.training.trackers import check_tracker
 
 Bound = float | None
@@ -35,8 +35,9 @@ def option(
     metavar: str | None = None,
     reads: str = "",
 ) -> Any:
-    """`default_text`: the default in words.  `low` and `high` are allowed, `above` is not.  `reads`: an input, as "files", "folders" (of questions and
-    passages), "excluded" (files that are not trained on), or "checkpoint"."""
+    """A field that is an option.  `default_text`: the default in words.  `low` and `high` are allowed values, `above` is not.
+    `reads`: the kind of input, as "files", "folders" (of questions and passages), "excluded" (files that aren't trained on), or
+    "checkpoint"."""
     bounds = {"low": low, "above": above, "high": high}
     return field(
         default=default, metadata={"text": text, **bounds, "default_text": default_text, "metavar": metavar, "reads": reads}
@@ -57,6 +58,15 @@ def folders(text: str) -> Any:
 
 def checkpoint(text: str) -> Any:
     return option(None, text, metavar="CHECKPOINT", reads="checkpoint")
+
+
+def excluded_files() -> Any:
+    return option(
+        (),
+        "question files to be evaluated on: a training row that asks one of their questions is left out",
+        metavar="FILE",
+        reads="excluded",
+    )
 
 
 def limit(text: str, default_text: str = "0, all") -> Any:
@@ -103,7 +113,8 @@ class OutputOptions(TrainingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(TrainingOptions):
-    """How a network is trained.  The learning rate decays linearly towards whichever of `steps` and `minutes` (0: no limit) comes first.
+    """The training of a network.  The learning rate decays linearly towards whichever of `steps` and `minutes` (0: no limit)
+    comes first.
 
     Raises InputError for a number that is out of bounds, and for a tracker that cannot be used.
     """
@@ -169,16 +180,11 @@ class Prompted(TokenBatches):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingSources(Prompted, Mixture):
-    """What reader and answering models share."""
+    """The sources that the reader and the answering models share."""
 
     reading_dev: tuple[Path, ...] = files("held-out files in the format of --reading")
     ambignq: Path | None = file(AMBIGNQ)
-    exclude: tuple[Path, ...] = option(
-        (),
-        "question files to be evaluated on: a training row that asks one of their questions is left out",
-        metavar="FILE",
-        reads="excluded",
-    )
+    exclude: tuple[Path, ...] = excluded_files()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,18 +209,23 @@ class ReaderOptions(SpanTraining):
 
 @dataclass(frozen=True, kw_only=True)
 class Stepwise(ReadingSources):
-    """What the two answering models share: AmbigPrompt's two stages."""
+    """The options that the two answering models share: AmbigPrompt's two stages."""
 
     multi_dev: tuple[Path, ...] = files("held-out files in the format of --multi")
-    limit: int = limit("maximum number of questions from --reading", "4000; 6000 with --stage pretrain")
-    stage: Literal["pretrain", "tune", "joint"] = option(
+    limit: int = limit("maximum number of questions from --reading", "4000; 6000 in post-pretraining")
+    stage: Literal["pretrain", "tune", "joint-pretrain", "joint"] = option(
         "tune",
-        "post-pretraining (Sun et al. 2023, Eq. 8-9), tuning (Eq. 10), or tuning of a span model that also stays a per-passage reader",
+        "post-pretraining (Sun et al. 2023, Eq. 8-9) or tuning (Eq. 10); joint-pretrain and joint: the same, of a span model that also stays a "
+        "per-passage reader",
     )
-    reader: str | None = checkpoint("with --stage pretrain, the reader that makes the pseudo answers")
+    reader: str | None = checkpoint("for post-pretraining, the reader that makes the pseudo answers")
     context: int = option(6, "passages per question in training", low=2, metavar="PASSAGES")
     eoi_share: float = option(
         0.35, "share of steps whose target is [EOI], lambda of section 3.3", low=0, high=1, metavar="SHARE"
+    )
+    targets: Literal["remaining", "one"] = option(
+        "remaining",
+        "what a step of tuning is trained towards: every answer that is not given yet, or one of them at random, as in the paper",
     )
     ray: str | None = option(
         None,
@@ -224,10 +235,22 @@ class Stepwise(ReadingSources):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ray and self.stage != "pretrain":
-            raise InputError("--ray spreads the pseudo answers of --stage pretrain; leave it out here")
-        if self.stage == "pretrain" and not self.reader:
-            raise InputError("--stage pretrain needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)")
+        if self.ray and not self.pretrains:
+            raise InputError("--ray spreads the pseudo answers of post-pretraining; leave it out here")
+        if self.pretrains and not self.reader:
+            raise InputError(
+                f"--stage {self.stage} needs --reader CHECKPOINT: the reader that makes the pseudo answers (Eq. 8)"
+            )
+
+    @property
+    def pretrains(self) -> bool:
+        """Whether this is post-pretraining (Eq. 8-9)."""
+        return self.stage.endswith("pretrain")
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether the network is trained as a per-passage reader too."""
+        return self.stage.startswith("joint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,13 +306,13 @@ class Seq2SeqOptions(EncoderDecoder, Stepwise):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.stage == "joint":
-            raise InputError("--stage joint trains a span model: an encoder-decoder is no per-passage reader")
+        if self.is_joint:
+            raise InputError(f"--stage {self.stage} trains a span model: an encoder-decoder is no per-passage reader")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DisambiguationOptions(EncoderDecoder):
-    """An encoder-decoder that writes disambiguated questions (clarifier=seq2seq)."""
+    """An encoder-decoder that writes disambiguated questions (disambig-first; AMBISCOPE_REWRITER names it)."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {"ambignq": "FILE", "annotated": "FOLDER"}
     ambignq: Path | None = file(AMBIGNQ)
@@ -300,8 +323,48 @@ class DisambiguationOptions(EncoderDecoder):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DecoderOptions(TokenBatches):
+    """Options of both decoders: low-rank updates of a base."""
+
+    init: str | None = checkpoint("weights to start from: a folder or a bundled name (default: the untrained base)")
+    base: str = option(SMOLLM, "decoder of new weights: the packaged one, or a folder", metavar="NAME")
+    rank: int = option(32, "of the low-rank updates", low=1, high=256)
+    layers: int = option(30, "upper layers that get updates, of 30", low=1, high=30)
+    exclude: tuple[Path, ...] = excluded_files()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterOptions(DecoderOptions):
+    """The decoder that writes disambiguated questions (AMBISCOPE_WRITER names it)."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {"ambignq": "FILE (with --passages)", "annotated": "FOLDER"}
+    ambignq: Path | None = file(
+        "AmbigNQ light JSON; a passage with its answer is searched for each of its question-answer pairs"
+    )
+    annotated: tuple[Path, ...] = folders(ANNOTATED)
+    passages: Path | None = file(PASSAGES)
+    manuals: tuple[Path, ...] = files("JSONL(.gz) files in the format of --multi whose `conditions` say when each answer holds")
+    lists: tuple[Path, ...] = files("JSONL(.gz) files in the format of --multi whose answers are parts of one list")
+    layers: int = option(22, "upper layers that get updates, of 30", low=1, high=30)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ambignq and not self.passages:
+            raise InputError("--passages is where passages for the pairs of --ambignq are searched: give both")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageOptions(DecoderOptions):
+    """The bundled language model: the prompts of dtv, rac, ambigprompt-lm and verdict (AMBISCOPE_LM_LOCAL names it)."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {"annotated": "FOLDER"}
+    annotated: tuple[Path, ...] = folders(ANNOTATED)
+    ambignq: Path | None = file("AmbigNQ light JSON; its disambiguated questions are what prompt questions may mean")
+
+
+@dataclass(frozen=True, kw_only=True)
 class PassagesOptions(NetworkOptions):
-    """The reranker that picks passages which complement one another (jpr)."""
+    """The reranker that picks complementary passages (jpr)."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {"annotated": "FOLDER"}
     annotated: tuple[Path, ...] = folders(ANNOTATED)
@@ -312,7 +375,7 @@ class PassagesOptions(NetworkOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RetrieverOptions(NetworkOptions):
-    """The retriever: which passages answer a question (AMBISCOPE_ENCODER names it)."""
+    """The retriever, which finds the passages that answer a question (AMBISCOPE_ENCODER names it)."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {
         "annotated": "FOLDER",
@@ -350,15 +413,15 @@ class CalibrationOptions(OutputOptions):
 
     annotated: tuple[Path, ...] = folders(f"{ANNOTATED}, whose held-out questions are asked over their passages")
     multi: tuple[Path, ...] = files("JSONL(.gz) files of question, passages, answers, for questions that bring their passages")
-    limit: int = limit("maximum number of questions, drawn at random")
+    limit: int = limit("maximum number of questions of --annotated, and of --multi, drawn at random")
     systems: tuple[str, ...] = option(CALIBRATED, "systems to calibrate", default_text=" ".join(CALIBRATED), metavar="NAME")
     skip: int = option(0, "skip the questions of --annotated that --limit N draws with the same seed", low=0, metavar="N")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if bool(self.annotated) == bool(self.multi):
+        if not (self.annotated or self.multi):
             raise InputError(
-                "train calibration needs either --annotated FOLDER (questions over a corpus) or --multi FILE (questions with their own passages)"
+                "train calibration needs --annotated FOLDER (questions over a corpus), --multi FILE (questions with their own passages), or both"
             )
 
 

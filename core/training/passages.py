@@ -24,19 +24,19 @@ from core.engine import Engine
 from core.errors import InputError
 from core.models.loading.files import save_weights
 from core.models.ranking.passage_network import KIND, JointConfig, JointNetwork
-from core.models.ranking.passage_scorers import CANDIDATES, ReaderScorer, TrainedScorer
+from core.models.ranking.passage_scorers import ANSWERS_PER_PASSAGE, ReaderScorer, TrainedScorer
 from core.models.span.reader import Readout, load_reader
 from core.retrieval.rerank import Scorer, tree_decode
 from core.settings import Settings
-from core.text import has_answer
+from core.text import mentions
 from core.training.data.chunks import like_with_like
 from core.training.data.mixtures import annotated_examples
 from core.training.options import PassagesOptions
 from core.training.runs import TrainingParts, say
 from core.types import Candidate
 
-CHUNK = 256
-BATCH = 16  # questions of a step
+CHUNK_QUESTIONS = 256
+BATCH_QUESTIONS = 16  # questions of a step
 PREFIXES = 4  # of a question in a step
 MAX_PREFIX = 9  # passages
 K = 5  # passages picked for the held-out figure
@@ -44,8 +44,9 @@ HELD_OUT = 120  # questions, for the figures of a run
 
 
 @dataclass(frozen=True)
-class Pool:
-    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of the answers that each passage holds."""
+class PassagePool:
+    """A question's pool as the reader read it: states (N, S) in half precision, the reader's scorer, and the indices of the
+    answers that each passage contains."""
 
     states: np.ndarray
     reader: ReaderScorer
@@ -58,7 +59,7 @@ class Pool:
         return torch.from_numpy(self.states).float()
 
 
-def mrecall(pool: Pool, indexes: Sequence[int], k: int = K) -> float:
+def mrecall(pool: PassagePool, indexes: Sequence[int], k: int = K) -> float:
     """MRecall@k of the passages at the first k `indexes`, 0 or 1 (Min et al. 2021, section 2)."""
     covered = frozenset[int]().union(*(pool.holds[j] for j in indexes[:k]))
     return float(len(covered) >= min(k, pool.answers))
@@ -70,9 +71,9 @@ def picks(scorer: Scorer, k: int = K) -> list[int]:
 
 
 class PassageSetTask:
-    """A core.training.trainer.Task."""
+    """A core.training.trainer.TrainingTask."""
 
-    def __init__(self, pools: Sequence[Pool], held_out: Sequence[Pool]) -> None:
+    def __init__(self, pools: Sequence[PassagePool], held_out: Sequence[PassagePool]) -> None:
         """Raises InputError if no pool has both right and wrong passages."""
         # where every passage answers, or none does, there is nothing to choose
         self.pools = [p for p in pools if any(p.holds) and not all(p.holds)]
@@ -80,7 +81,7 @@ class PassageSetTask:
         if not self.pools:
             raise InputError("no training question has passages that answer it and passages that don't; check --annotated")
 
-    def _prefix(self, pool: Pool, rng: random.Random) -> tuple[int, ...]:
+    def _prefix(self, pool: PassagePool, rng: random.Random) -> tuple[int, ...]:
         length = rng.randint(0, min(MAX_PREFIX, len(pool.holds) - 1))
         if rng.random() < 0.5:
             right: list[int] = []
@@ -97,12 +98,14 @@ class PassageSetTask:
             out = (*out, int(np.argmax(noisy)))
         return out
 
-    def groups(self, seed: int, chunk: int) -> list[tuple[str, list[Pool]]]:
-        """(what seeds the prefixes, pools) of each batch."""
-        groups = like_with_like(self.pools, CHUNK, seed, chunk, lambda p: len(p.holds), lambda group, _: len(group) < BATCH)
+    def groups(self, seed: int, chunk: int) -> list[tuple[str, list[PassagePool]]]:
+        """(seed of the prefixes, pools) of each batch."""
+        groups = like_with_like(
+            self.pools, CHUNK_QUESTIONS, seed, chunk, lambda p: len(p.holds), lambda group, _: len(group) < BATCH_QUESTIONS
+        )
         return [(f"{seed}-{chunk}-{n}", group) for n, group in enumerate(groups)]
 
-    def batch(self, keyed: tuple[str, list[Pool]]) -> list[tuple[Pool, list[tuple[int, ...]]]]:
+    def batch(self, keyed: tuple[str, list[PassagePool]]) -> list[tuple[PassagePool, list[tuple[int, ...]]]]:
         """The pools, each with PREFIXES passages that were picked before."""
         key, group = keyed
         rng = random.Random(key)
@@ -139,7 +142,7 @@ class PassageSetTask:
 
 
 def make(options: PassagesOptions, settings: Settings) -> TrainingParts:
-    """Raises InputError, FormatError, CheckpointError."""
+    """Builds the task.  Raises InputError, FormatError, CheckpointError."""
     reader, digest = load_reader(str(options.reader), settings.device)
     train, held_out = pools(settings, options.annotated, reader, digest, options.pool, options.limit, HELD_OUT, options.seed)
     say(f"{len(train)} questions, {len(held_out)} held out")
@@ -161,14 +164,14 @@ def pools(
     held_out: int,
     seed: int,
     hold_out_all: bool = False,
-) -> tuple[list[Pool], list[Pool]]:
+) -> tuple[list[PassagePool], list[PassagePool]]:
     """(pools of training questions with several answers, pools of held-out questions), each question over its folder's corpus.
 
     `hold_out_all`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
     in AMBISCOPE_HOME/cache, so that an interrupted run resumes.
     """
     engine = Engine(settings)
-    out: tuple[list[Pool], list[Pool]] = ([], [])
+    out: tuple[list[PassagePool], list[PassagePool]] = ([], [])
     for folder in folders:
         name = folder.resolve().name
         engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])
@@ -187,16 +190,16 @@ def pools(
     return out
 
 
-def _pool(example: Any, passages: Any, reader: Any, cache: Path) -> Pool:
+def _pool(example: Any, passages: Any, reader: Any, cache: Path) -> PassagePool:
     key = json.dumps([example.question, [(p.passage.title, p.passage.text) for p in passages]])
     file = cache / f"{sha256(key.encode()).hexdigest()[:24]}.npz"
     if not file.exists():
-        readouts, states = reader.read_states(example.question, [p.passage for p in passages], CANDIDATES)
+        readouts, states = reader.read_states(example.question, [p.passage for p in passages], ANSWERS_PER_PASSAGE)
         answers = json.dumps([[(c.text, c.probability) for c in r.candidates] for r in readouts])
         with replacing(file) as draft, draft.open("wb") as out:
             np.savez(out, states=states.numpy().astype(np.float16), said=np.array(answers))
     with np.load(file) as stored:
         states, answers = stored["states"], json.loads(str(stored["said"]))
     readouts = [Readout(p.passage, tuple(Candidate(*c) for c in row), 0.0) for p, row in zip(passages, answers)]
-    holds = tuple(frozenset(i for i, names in enumerate(example.gold) if has_answer(p.passage.text, names)) for p in passages)
-    return Pool(states, ReaderScorer(readouts, [p.similarity for p in passages]), holds, len(example.gold))
+    holds = tuple(frozenset(i for i, names in enumerate(example.gold) if mentions(p.passage.text, names)) for p in passages)
+    return PassagePool(states, ReaderScorer(readouts, [p.similarity for p in passages]), holds, len(example.gold))

@@ -15,12 +15,12 @@ from core.errors import InputError
 from core.models.scheduling.device import bf16_autocast
 from core.models.span.model import collate, load_tokenizer
 from core.models.span.network import RowBatch, SpanConfig
-from core.models.span.rows import Rows, label_spans, passage_rows
+from core.models.span.rows import TokenRows, label_spans, passage_rows
 from core.text import normalize_answer
 from core.training.data.chunks import like_with_like
-from core.training.data.examples import Reading
+from core.training.data.examples import ReadingRow
 
-CHUNK = 1024  # examples tokenised together and sorted by length
+CHUNK_EXAMPLES = 1024  # examples tokenised together and sorted by length
 
 
 def marginal_loss(spans: Tensor, nothing: Tensor, gold: Tensor, want_nothing: Tensor, weight: Tensor) -> Tensor:
@@ -46,17 +46,17 @@ class ReaderTask:
     """
 
     def __init__(
-        self, examples: Sequence[Reading], held_out: Sequence[Reading], config: SpanConfig, batch_tokens: int = 4096
+        self, examples: Sequence[ReadingRow], held_out: Sequence[ReadingRow], config: SpanConfig, batch_tokens: int = 4096
     ) -> None:
         self.examples, self.held_out, self.config, self.batch_tokens = list(examples), list(held_out), config, batch_tokens
         if not self.examples:
             raise InputError("no training row is left; check --reading and --limit")
         self.tokenizer = load_tokenizer(config.base)
 
-    def _rows(self, examples: Sequence[Reading]) -> list[Rows]:
+    def _rows(self, examples: Sequence[ReadingRow]) -> list[TokenRows]:
         return [passage_rows(self.tokenizer, e.question, [e.passage], self.config.max_tokens).first(1) for e in examples]
 
-    def batch(self, examples: Sequence[Reading]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
+    def batch(self, examples: Sequence[ReadingRow]) -> tuple[RowBatch, Tensor, Tensor, Tensor]:
         """(rows, gold spans, rows to abstain on, weights)."""
         parts = self._rows(examples)
         batch = collate(parts, None)
@@ -71,17 +71,17 @@ class ReaderTask:
         weight = (gold.flatten(1).any(1) | silent).float()
         return batch, gold, silent, weight
 
-    def groups(self, seed: int, chunk: int) -> list[list[Reading]]:
+    def groups(self, seed: int, chunk: int) -> list[list[ReadingRow]]:
         """The rows of each batch of a chunk: rows of similar length together, batches in random order."""
 
-        def characters(e: Reading) -> int:
+        def characters(e: ReadingRow) -> int:
             return len(e.question) + len(e.passage[0]) + len(e.passage[1])
 
-        def fits(group: list[Reading], e: Reading) -> bool:
+        def fits(group: list[ReadingRow], e: ReadingRow) -> bool:
             tokens = min(self.config.max_tokens, 8 + characters(e) // 4)
             return tokens * (len(group) + 1) <= self.batch_tokens
 
-        return like_with_like(self.examples, CHUNK, seed, chunk, characters, fits)
+        return like_with_like(self.examples, CHUNK_EXAMPLES, seed, chunk, characters, fits)
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """-log of the summed probability of the gold spans, or of abstaining, a mean over rows."""

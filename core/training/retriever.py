@@ -30,27 +30,27 @@ from core.models.loading.files import save_weights
 from core.models.scheduling.device import bf16_autocast
 from core.retrieval.corpus import PassageStore
 from core.settings import Settings
-from core.text import has_answer
+from core.text import mentions
 from core.training.data import mixtures
 from core.training.data.chunks import like_with_like
 from core.training.data.mining import Miner
 from core.training.options import RetrieverOptions
 from core.training.runs import TrainingParts, say
 
-CHUNK = 2048  # questions sorted by length together
-HARD = 4  # hard negatives a question
-RANDOM = 1024  # passages of the corpora that are negatives of a whole batch, where their vectors are known
-TEMPERATURE = 0.05
+CHUNK_QUESTIONS = 2048  # questions sorted by length together
+HARD_NEGATIVES = 4  # hard negatives a question
+RANDOM_NEGATIVES = 1024  # passages of the corpora that are negatives of a whole batch, where their vectors are known
+LOSS_TEMPERATURE = 0.05
 K = 10  # of the held-out figures
 HELD_OUT = 600  # questions, for the figures of a run
-DEEP = 30  # passages by BM25 in which those that answer are looked for
-SILENT = 16  # of them that have no answer, as hard negatives
-POSITIVES = 3  # of them that are taken as answering: the first that hold an answer (Karpukhin et al. 2020, section 4.1)
+BM25_DEPTH = 30  # passages by BM25 in which those that answer are looked for
+MAX_SILENT_PASSAGES = 16  # of them that have no answer, as hard negatives
+MAX_POSITIVES = 3  # of them that are taken as answering: the first that hold an answer (Karpukhin et al. 2020, section 4.1)
 
 
 @dataclass(frozen=True)
 class RetrieverExample:
-    """A question, and rows of passages: those that answer it, and those that look like it but do not."""
+    """A question with rows of passages: those that answer it, and those that look as if they did."""
 
     question: str
     positives: tuple[int, ...]
@@ -79,7 +79,7 @@ class Corpora:
 
 
 class RetrieverTask:
-    """A core.training.trainer.Task.  `size`: questions per step.  Raises InputError without a usable example."""
+    """A core.training.trainer.TrainingTask.  `size`: questions per step.  Raises InputError without a usable example."""
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class RetrieverTask:
         return torch_ids(rows, self.tokenizer.pad_token_id)
 
     def groups(self, seed: int, chunk: int) -> list[tuple[str, list[RetrieverExample]]]:
-        """(what seeds the draws, questions) of each batch."""
+        """(seed of the draws, questions) of each batch."""
         groups = like_with_like(
-            self.examples, CHUNK, seed, chunk, lambda e: len(e.question), lambda group, _: len(group) < self.size
+            self.examples, CHUNK_QUESTIONS, seed, chunk, lambda e: len(e.question), lambda group, _: len(group) < self.size
         )
         return [(f"{seed}-{chunk}-{n}", group) for n, group in enumerate(groups)]
 
@@ -112,10 +112,10 @@ class RetrieverTask:
         key, group = keyed
         rng = random.Random(key)
         targets = [rng.choice(e.positives) for e in group]
-        hard = [i for e in group for i in rng.sample(e.negatives, min(HARD, len(e.negatives)))]
+        hard = [i for e in group for i in rng.sample(e.negatives, min(HARD_NEGATIVES, len(e.negatives)))]
         rows = list(dict.fromkeys([*targets, *hard]))
         if self.config.side == "question":
-            random_rows = rng.sample(range(len(self.corpora.texts)), min(RANDOM, len(self.corpora.texts)))
+            random_rows = rng.sample(range(len(self.corpora.texts)), min(RANDOM_NEGATIVES, len(self.corpora.texts)))
             rows = list(dict.fromkeys([*rows, *random_rows]))
         index_of = {row: i for i, row in enumerate(rows)}
         excluded = torch.zeros(len(group), len(rows), dtype=torch.bool)
@@ -134,14 +134,15 @@ class RetrieverTask:
         else:
             passage_ids, passage_mask = self._ids([self.corpora.texts[r] for r in rows])
             passages = network(passage_ids.to(device), passage_mask.to(device))
-        logits = (question_vectors.float() @ passages.float().T / TEMPERATURE).masked_fill(
+        logits = (question_vectors.float() @ passages.float().T / LOSS_TEMPERATURE).masked_fill(
             excluded.to(device), float("-inf")
         )  # (B, C)
         return nn.functional.cross_entropy(logits, target.to(device))
 
     @torch.inference_mode()
     def evaluate(self, network: nn.Module) -> dict[str, float]:
-        """R@K and MRecall@K of the held-out questions, each over its own corpus; `multi`: of those with several answers."""
+        """R@K and MRecall@K of the held-out questions, each over its own corpus. `multi` is over those with several
+        answers."""
         if not self.held_out:
             return {}
         question_vectors = self._vectors(network, [h.question for h in self.held_out])
@@ -170,7 +171,7 @@ class RetrieverTask:
 
 
 def make(options: RetrieverOptions, settings: Settings) -> TrainingParts:
-    """Raises InputError, FormatError, CheckpointError."""
+    """Builds the task.  Raises InputError, FormatError, CheckpointError."""
     config = RetrieverConfig(options.base, options.side, options.pooling, options.rank)
     if options.init:
         if (folder := find_retriever(options.init)) is None:
@@ -191,7 +192,7 @@ def make(options: RetrieverOptions, settings: Settings) -> TrainingParts:
 def _questions(
     options: RetrieverOptions, settings: Settings, base: str
 ) -> tuple[list[RetrieverExample], list[HeldOut], Corpora]:
-    """(training questions, held-out ones, the corpora of both).  `base`: the encoder of the corpora's vectors.
+    """(training questions, held-out ones, the corpora of both).  `base`: the encoder that made the corpora's vectors.
 
     Indexes each folder's corpus if necessary.
     """
@@ -218,11 +219,11 @@ def _questions(
             names = [name for aliases in e.gold for name in aliases]
             right: list[int] = []
             for passage_rows in (rows.get(i, []) for i in e.extra["supporting"]):
-                right += [row for row in passage_rows if has_answer(texts[row], names)] or passage_rows
+                right += [row for row in passage_rows if mentions(texts[row], names)] or passage_rows
             negatives = [
                 row
                 for i, p in zip(e.extra["context"], e.passages)
-                if not has_answer(" ".join(p), names)
+                if not mentions(" ".join(p), names)
                 for row in rows.get(i, [])
                 if row not in right
             ]
@@ -237,20 +238,21 @@ def _questions(
             ]
         questions = rng.sample(questions, min(options.limit or len(questions), len(questions)))
         miner = Miner([(p.title, p.text) for p in store], settings.home / "cache")
-        for (question, answers), neighbours in zip(questions, miner.neighbours([q for q, _ in questions], DEEP)):
+        for (question, answers), neighbours in zip(questions, miner.neighbours([q for q, _ in questions], BM25_DEPTH)):
             answering, silent = list[int](), list[int]()
             for i in neighbours:
-                (answering if has_answer(" ".join(miner.passages[i]), answers) else silent).append(starts[-2] + int(i))
-            examples.append(RetrieverExample(question, tuple(answering[:POSITIVES]), tuple(silent[:SILENT])))
+                (answering if mentions(" ".join(miner.passages[i]), answers) else silent).append(starts[-2] + int(i))
+            examples.append(RetrieverExample(question, tuple(answering[:MAX_POSITIVES]), tuple(silent[:MAX_SILENT_PASSAGES])))
     held_out = rng.sample(held_out, min(HELD_OUT, len(held_out)))
     return examples, held_out, Corpora(texts, np.concatenate(vectors), starts)
 
 
 def _rows_by_id(store: PassageStore, first: int) -> dict[str, list[int]]:
-    """The rows, from `first`, of each passage of a file by its id there: of a long one, which the corpus has in pieces, those of all pieces."""
-    whole: dict[str, list[int]] = {}
+    """The rows, counted from `first`, of each passage of a file by its id there.  A long passage is stored in pieces and has
+    several rows."""
+    complete: dict[str, list[int]] = {}
     pieces: dict[str, list[int]] = {}
     for row, passage in enumerate(store, first):
-        whole[passage.id] = [row]
+        complete[passage.id] = [row]
         pieces.setdefault(re.sub(r"#\d+$", "", passage.id), []).append(row)
-    return {**pieces, **whole}
+    return {**pieces, **complete}

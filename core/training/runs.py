@@ -1,4 +1,4 @@
-"""What the targets of `core train` share: refused files, what identifies a run, and the training of a network."""
+"""Shared parts of the targets of `core train`: refused files, the identity of a run, and the training of a network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TrainingParts = tuple[Any, Any, Callable[..., object]]  # (network, task, how to
 
 
 def check_files(options: TrainingOptions, settings: Settings) -> None:
-    """Raises InputError for a missing file, and for data that is only evaluated on, even through a link or as a copy."""
+    """Raises InputError for a missing file and for evaluation-only data, even through a link or as a copy."""
     for path in _inputs(options, "files", "folders", "excluded"):
         if not path.exists():
             raise InputError(f"{path}: there is no such file")
@@ -62,7 +62,7 @@ def _unpacked_start(path: Path, size: int) -> bytes:
 
 
 def _digest(path: Path) -> Any:
-    """The size in bytes and the sha256 of a file's content; of a folder, those of its questions and passages."""
+    """The size in bytes and the sha256 of a file's content.  For a folder, those of its questions and passages."""
     if path.is_dir():
         return [_digest(f) for name in STARTER_FILES if (f := plain_or_gz(path / name)).exists()]
     with path.open("rb") as file:
@@ -79,7 +79,7 @@ def _weights(name: str) -> Any:
 
 
 def identity(target: str, options: TrainConfig) -> dict[str, Any]:
-    """What identifies a run besides its TrainConfig: options, and digests of the input files, wherever they are."""
+    """The facts that identify a run besides its TrainConfig: options, and digests of the input files wherever they are."""
     out: dict[str, Any] = {"what": target}
     for name in sorted({f.name for f in fields(options)} - {f.name for f in fields(TrainConfig)} - {"out", "ray"}):
         value, reads = getattr(options, name), options.__dataclass_fields__[name].metadata["reads"]
@@ -92,7 +92,8 @@ def identity(target: str, options: TrainConfig) -> dict[str, Any]:
 
 
 def arguments_of(target: str, options: TrainingOptions) -> dict[str, Any]:
-    """The options that a checkpoint records: of a file its folder and name (data set and split), of a folder its name, but no paths, which are private."""
+    """The options that a checkpoint records.  A file is recorded by its folder and name (data set and split), a folder by its
+    name; paths are private and left out."""
     kinds = {f.name: f.metadata.get("reads") for f in fields(options) if f.metadata and f.name != "ray"}
     values = asdict(options)
     return {"what": target, **{n: _without_path(values[n], kind in ("files", "excluded")) for n, kind in kinds.items()}}
@@ -126,10 +127,10 @@ def train_network(
 
 
 def miner(options: Any, settings: Settings, reading: Sequence[ReadingExample]) -> Miner:
-    """Where context passages are mined: in those of --passages, or in the reading passages themselves."""
+    """A miner over the passages of --passages, or over the reading passages themselves."""
     return Miner(context_passages(options.passages, reading), settings.home / "cache")
 
 
 def say(text: str) -> None:
-    """Prints a line at once."""
+    """Prints a line and flushes it."""
     print(text, flush=True)

@@ -1,4 +1,4 @@
-"""`python -m core train seq2seq`: which network is trained, and on what.
+"""`python -m core train seq2seq`: the network and its training data.
 
 The network is a transformers encoder-decoder (a folder or hub name such as t5-base), one that was trained here before, or a new small one.  `small` starts
 from the base's encoder, `small:CHECKPOINT` from that of a trained reader or answerer (core.models.seq2seq.small).  If all layers are frozen, the encoder
@@ -63,5 +63,5 @@ def check_repeat(network: Any, repeat: int) -> None:
 
 
 def saver(network: Any, tokenizer: Any) -> Any:
-    """The function with which `fit` writes this network's weights: (network, folder, about)."""
+    """The function that `fit` calls to write this network's weights: (network, folder, about)."""
     return save_small if isinstance(network, SmallSeq2Seq) else partial(save_fid, tokenizer=tokenizer)

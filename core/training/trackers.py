@@ -1,4 +1,4 @@
-"""Where losses and figures of a training are also sent: TensorBoard's files, trackio or Weights & Biases, through accelerate.
+"""Sends the losses and figures of a training to TensorBoard, trackio or Weights & Biases as well, through accelerate.
 
 Nothing of them is imported unless it is asked for.  They get the numbers of the log and of the configuration, no text of any question.
 """
@@ -25,8 +25,8 @@ def check_tracker(name: str) -> None:
 
 
 def start_tracker(accelerator: Any, name: str, out: Path, config: Mapping[str, Any], step: int) -> None:
-    """`out`: the run's folder, whose name is the run's.  `step`: the last one of the state that the run resumes from; TensorBoard hides later
-    ones that were logged before."""
+    """`out`: the run's folder, whose name is the run's.  `step`: the last step of the state that the run resumes from.
+    TensorBoard hides later steps that were logged before."""
     plain = {key: value for key, value in config.items() if isinstance(value, int | float | str | bool)}
     begin: dict[str, dict[str, Any]] = {
         "tensorboard": {"purge_step": step + 1},
@@ -37,7 +37,8 @@ def start_tracker(accelerator: Any, name: str, out: Path, config: Mapping[str, A
 
 
 def stop_trackers(accelerator: Any) -> None:
-    """Writes what is still waiting.  Not `end_training`, which would also end the group of processes: a co-training has more runs."""
+    """Writes everything that is still queued.  It doesn't call `end_training`, which would also end the group of processes,
+    because a co-training has more runs."""
     for tracker in accelerator.trackers:
         if accelerator.is_main_process or not tracker.main_process_only:
             tracker.finish()

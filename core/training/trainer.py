@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from core import disk
 from core.errors import CancelledError, CheckpointError, StorageError
 from core.models.encoders.low_rank import cast_frozen
-from core.models.encoders.pretrained import reason
+from core.models.loading.pretrained import reason
 from core.models.scheduling import memory
 from core.models.scheduling.device import native_bf16
 from core.training.data.chunks import Grouped, batches
@@ -36,12 +36,22 @@ from core.training.options import TrainConfig
 from core.training.trackers import start_tracker, stop_trackers
 
 # what loading a damaged state raises
-DAMAGE = (OSError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, EOFError, UnpicklingError, SafetensorError)
+DAMAGE_ERRORS = (
+    OSError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    UnpicklingError,
+    SafetensorError,
+)
 RESUME_HINT = "free some space and start again to resume"
 
 
-class Task(Grouped, Protocol):
-    """What is trained: batches, a loss, and a held-out figure."""
+class TrainingTask(Grouped, Protocol):
+    """The thing to train: batches, a loss, and a held-out figure."""
 
     def loss(self, network: nn.Module, batch: Any, device: torch.device) -> Tensor:
         """The mean loss of a batch, a scalar."""
@@ -77,8 +87,9 @@ def check_settings(out: Path, settings: dict[str, Any]) -> None:
         earlier = dict(json.loads((out / "config.json").read_text()))
     except (ValueError, TypeError):
         earlier = {}
-    # how often it is saved, where it is logged and who makes the batches do not affect training
-    ours = {name: value for name, value in settings.items() if name not in ("identity", "save_minutes", "log_with", "workers")}
+    # how often it is evaluated and saved, where it is logged and who makes the batches do not affect training
+    unrelated = ("identity", "evaluate_every", "save_minutes", "log_with", "workers")
+    ours = {name: value for name, value in settings.items() if name not in unrelated}
     disk.check_same_run(out, {**earlier, **earlier.get("identity", {})}, {**ours, **settings["identity"]})
 
 
@@ -91,7 +102,7 @@ def _claim(out: Path, settings: dict[str, Any]) -> None:
 
 
 def _cut(log_file: Path, step: int) -> None:
-    """Truncates the log to the saved step; later steps are repeated and logged again."""
+    """Truncates the log to the saved step.  Later steps are repeated and logged again."""
     if not log_file.exists():
         return
     lines = []
@@ -105,13 +116,13 @@ def _cut(log_file: Path, step: int) -> None:
 
 
 def _load(accelerator: Any, state: Path) -> dict[str, Any]:
-    """position.json of a saved state, whose weights, optimizer and random numbers are loaded.  Raises CheckpointError."""
+    """Loads a saved state's weights, optimizer and random numbers, and returns its position.json.  Raises CheckpointError."""
     try:
         saved = json.loads((state / "position.json").read_text())
         accelerator.load_state(str(state))
         position = int(saved["positions"][accelerator.process_index])
         return {"position": position, **{name: saved[name] for name in ("step", "elapsed", "best", "losses", "judged")}}
-    except DAMAGE as error:
+    except DAMAGE_ERRORS as error:
         raise CheckpointError(
             f"{state} is damaged or of another network ({reason(error)}); delete it to start again, or name another folder with --out"
         ) from None
@@ -157,7 +168,7 @@ class _Signals:
 
 def fit(
     network: nn.Module,
-    task: Task,
+    task: TrainingTask,
     config: TrainConfig,
     out: Path,
     save: Callable[[nn.Module, Path, dict[str, Any]], None],
@@ -197,7 +208,7 @@ class _Run:
         self,
         accelerator: Any,
         network: nn.Module,
-        task: Task,
+        task: TrainingTask,
         config: TrainConfig,
         out: Path,
         save: Callable[[nn.Module, Path, dict[str, Any]], None],
@@ -253,7 +264,7 @@ class _Run:
         return self._agreed()[0]
 
     def _record(self, figures: dict[str, float] | None, now: float) -> dict[str, Any]:
-        """The log row of this step, written."""
+        """Writes and returns the log row of this step."""
         mean = sum(self.losses) / len(self.losses) if self.losses else None
         entry = {"step": self.step, "minutes": round(now / 60, 2), "loss": mean, **(figures or {})}
         if self.main:
@@ -270,7 +281,8 @@ class _Run:
     # ---------------------------------------------------------------- state and weights on disk
 
     def _store(self, now: float) -> None:
-        """Saves the state next to the old one, then replaces it: a kill leaves one complete state.  Raises StorageError."""
+        """Saves the state next to the old one and then replaces it, so that a kill leaves one complete state.  Raises
+        StorageError."""
         from accelerate.utils import gather_object
 
         new_state = self.out / "state-new"
@@ -301,7 +313,7 @@ class _Run:
         self.saved_at = now
 
     def _judge(self, now: float) -> dict[str, Any]:
-        """The log row with held-out figures; saves the weights if they are the best so far."""
+        """Returns the log row with held-out figures, and saves the weights if they are the best so far."""
         self.model.eval()
         self.signals.interruptible = self.accelerator.num_processes == 1
         if self.signals.name and self.signals.interruptible:
@@ -339,7 +351,7 @@ class _Run:
             memory.trim()
 
     def _train(self) -> dict[str, Any]:
-        """Returns the last log row.  Raises _StopRequested between two steps, or while figures are computed."""
+        """Trains and returns the last log row.  Raises _StopRequested between two steps, or while figures are computed."""
         config = self.config
         # every process takes its own batches: the seed differs, so none repeats another's work
         source = batches(self.task, config.seed + 1009 * self.accelerator.process_index, self.position, config.workers)
@@ -361,7 +373,7 @@ class _Run:
         return self._judge(self._elapsed())
 
     def to_the_end(self) -> dict[str, Any]:
-        """`fit`, with the folder locked."""
+        """Does what `fit` promises, with the folder locked."""
         self.model.train()
         with self.bar, self.signals:
             try:

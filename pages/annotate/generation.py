@@ -1,4 +1,4 @@
-"""Generation: one's own answer set for a question."""
+"""Generation: a person's own answer set for a question."""
 
 from __future__ import annotations
 
@@ -15,31 +15,46 @@ from core.annotating.generation import PairField
 from core.types import Annotation, Passage
 from pages.annotate import search, state, submit_bar, suggestions
 from pages.annotate.state import Work
+from pages.ui import keys
 from pages.ui.markup import changes, escape, full_label
 from storage.records.annotation import GenerationWork
 
-KINDS = {"none": ("No answer", "1"), "single": ("A single answer", "2"), "multiple": ("Several answers", "3")}
-KEYS = (("1–3", "no answer, a single answer, several answers"), ("P", "add an answer"))
+KINDS = {
+    "none": ("No answer", keys.NO_ANSWER),
+    "single": ("A single answer", keys.SINGLE_ANSWER),
+    "multiple": ("Several answers", keys.SEVERAL_ANSWERS),
+}
+KEYS = keys.WRITING
 Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
 
 
 def content(work: Work) -> GenerationWork:
-    """Raises InputError while no kind is chosen."""
+    """The annotation to submit.  Raises InputError while no kind is chosen."""
     return GenerationWork(work.form.annotation(), suggestions.uses(work), note=work.form.note.strip())
 
 
 def findings(work: Work) -> Findings:
-    """(what blocks, what is doubtful); nothing while no kind is chosen."""
+    """(blocking findings, doubts); empty while no kind is chosen."""
     if not work.form.kind:
         return (), ()
     return findings_of(work, work.form.annotation(), int(work.project.thresholds["must_read"]))
 
 
 def findings_of(work: Work, annotation: Annotation, must_read: int) -> Findings:
-    """`must_read`: how many passages must have been opened."""
+    """`must_read`: the number of passages that must have been opened."""
     prompt, alias_words = work.task.question, int(work.project.thresholds["alias_words"])
     wrong = checks.errors(annotation, prompt, opened_count=len(work.opened_ids) if must_read else None, must_read=must_read)
     return wrong, checks.doubts(annotation, prompt, reference_date=work.project.reference_date, alias_words=alias_words)
+
+
+def lines(work: Work, form: form_of.GenerationForm) -> list[str]:
+    """A draft as text, for comparing two."""
+    out = [KINDS[form.kind][0]] if form.kind else []
+    for pair in form.counted_pairs():
+        out += [f"Question: {pair.question}"] if form.kind == "multiple" and pair.question.strip() else []
+        out.append(f"Answer: {pair.answers}")
+        out += [f"Passage: {search.title(work, passage)}" for passage in pair.passage_ids]
+    return out + ([f"Note: {form.note}"] if form.note else [])
 
 
 def blocked(work: Work) -> bool:
@@ -58,7 +73,7 @@ def _typed(work: Work, key: int, field: str, text: str) -> None:
 
 
 def answers(work: Work) -> Iterator[str]:
-    """What is marked in an opened passage: one's own answers, and the suggested ones."""
+    """The answers to mark in an opened passage: the person's own and the suggested ones."""
     for pair in work.form.pairs:
         yield from parse_aliases(pair.answers)
     for suggestion in work.suggestions:
@@ -66,7 +81,7 @@ def answers(work: Work) -> Iterator[str]:
 
 
 def cite_buttons(work: Work, passage: Passage) -> None:
-    """Under an opened passage: which of the answers it is evidence for."""
+    """Buttons under an opened passage that make it evidence for an answer."""
     pairs = [p for p in work.form.counted_pairs() if not p.empty]
     if not pairs:
         return
@@ -96,7 +111,12 @@ def draw(work: Work) -> None:
         _pair(work, number, pair, len(pairs) > 1, notes)
     if work.form.kind == "multiple":
         work.button(
-            "Add an answer", ("add",), state.attempt, lambda: form_of.add_pair(work.form), icon=":material/add:", shortcut="P"
+            "Add an answer",
+            ("add",),
+            state.attempt,
+            lambda: form_of.add_pair(work.form),
+            icon=":material/add:",
+            shortcut=keys.ADD,
         )
     elif work.form.kind == "none":
         st.caption("You say that the passages don't answer any reading of this question.")

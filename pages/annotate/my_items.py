@@ -1,20 +1,20 @@
-"""One's own items: drafts, what was sent back, what was submitted, and the final answer sets."""
+"""A person's own items: drafts, returned work, submitted work, and the final answer sets."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from core.errors import AmbiscopeError
-from pages.annotate import place
-from pages.annotate.stage_info import draw_annotation
+from core.text import time_text
 from pages.annotate.submit_bar import NEXT_ITEM
-from pages.session import shared
+from pages.session import place, shared
 from pages.ui.markup import escape, full_label, short
+from pages.ui.stages import draw_annotation
 from storage.records.annotation import Task
 from storage.records.enumerations import TaskState, WorkStage
 from storage.records.projects import Project
 
-PAGE = 20
+ITEMS_PER_PAGE = 20
 STATES: dict[TaskState, str] = {
     "returned": ":red-badge[sent back to you]",
     "leased": ":orange-badge[open]",
@@ -28,13 +28,15 @@ STATES: dict[TaskState, str] = {
 def draw(project: Project, stage: WorkStage, user: str) -> None:
     page_key = f"annotate.mine.page.{project.id}.{stage}.{user}"
     page = int(st.session_state.get(page_key, 1))
-    tasks = place.store().queue.tasks(project.id, user, annotator=user, stage=stage, limit=PAGE + 1, offset=(page - 1) * PAGE)
+    tasks = place.store().queue.tasks(
+        project.id, user, annotator=user, stage=stage, limit=ITEMS_PER_PAGE + 1, offset=(page - 1) * ITEMS_PER_PAGE
+    )
     if not tasks:
         st.info("You have not opened any items at this stage yet.")
         return
-    for task in tasks[:PAGE]:
+    for task in tasks[:ITEMS_PER_PAGE]:
         _row(task, user)
-    has_more = len(tasks) > PAGE
+    has_more = len(tasks) > ITEMS_PER_PAGE
     if has_more or page > 1:
         st.pagination(page + has_more, key=page_key)
 
@@ -47,7 +49,7 @@ def _row(task: Task, user: str) -> None:
             opened = {NEXT_ITEM: task.item, "annotate.view": "Next item"}
             label, key = full_label("Open", task.question), f"annotate.mine.{task.item}"
             st.button(label, key=key, on_click=st.session_state.update, args=(opened,))
-        st.caption(f"{task.updated.astimezone():%Y-%m-%d %H:%M}{f' · {escape(task.reason)}' if task.reason else ''}")
+        st.caption(f"{time_text(task.updated)}{f' · {escape(task.reason)}' if task.reason else ''}")
         if task.stage == "generation" and task.state == "submitted":
             _compare(task, user)
 

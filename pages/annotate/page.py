@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
 from pages.annotate import (
-    comments,
     generation,
     judging,
     my_items,
-    place,
     practising,
     search,
     stage_info,
@@ -23,25 +22,43 @@ from pages.annotate import (
     validation,
 )
 from pages.annotate.state import Work
-from pages.quality import learning
-from pages.session import shared
-from pages.ui.keyboard import SUBMIT, capture_keys, legend
-from pages.ui.markup import escape
+from pages.session import comments, place, retraining, shared
+from pages.ui import keys
+from pages.ui.keyboard import capture_keys, legend
+from pages.ui.markup import escape, short
+from pages.ui.stages import IN_SHORT, STAGES, draw_guidelines
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Guidelines, Project
+from storage.records.projects import Guidelines, Project, WaitingWork
 
-BACK = ("B", "back to the results")
-# each has draw, content, blocked, and answers (marked in an opened passage)
+FOLDED_CHARS = 300  # a longer question would push the form off the screen
+# each has draw, content, blocked, lines, and answers (marked in an opened passage)
 FORMS: dict[WorkStage, Any] = {"generation": generation, "validation": validation, "judging": judging}
 
 
 def _keep_in_address(name: str, key: str) -> None:
-    """Callback: the address keeps the choice, so that a reload comes back to it."""
+    """Callback: puts the choice into the address, so that a reload comes back to it."""
     st.query_params[name] = str(st.session_state.get(key) or "")
 
 
+def _with_work(projects: list[str], waiting: Mapping[str, WaitingWork]) -> str:
+    """The project with work for this person, first returned, then started, then assigned work; else the newest project."""
+    return (
+        min(waiting.values(), key=lambda w: (not w.returned, not w.drafts, not w.assigned)).project if waiting else projects[0]
+    )
+
+
+def _first_stage(project: Project, waiting: WaitingWork | None) -> WorkStage:
+    """The address's stage, or else the one with returned work, or else a validator's validation and everybody else's first
+    stage."""
+    named = [s for s in project.stages if s == st.query_params.get("stage")]
+    returned = [s for s in project.stages if waiting and s in waiting.returned]
+    is_validator = place.store().people.require(shared.annotator()).role == "validator"
+    validates = [s for s in project.stages if s == "validation" and is_validator]
+    return (*named, *returned, *validates, *project.stages)[0]
+
+
 def choose() -> tuple[Project, WorkStage] | None:
-    """The top of the page, in one line where it fits."""
+    """The top of the page, on one line if it fits."""
     line = st.container(horizontal=True, vertical_alignment="center")
     line.header("Annotate", anchor=False, width="content")
     if place.practising():
@@ -55,6 +72,7 @@ def choose() -> tuple[Project, WorkStage] | None:
         return None
     by_id = {p.id: p for p in projects}
     ids = list(by_id)
+    waiting = {w.project: w for w in place.store().waiting.of_person(shared.annotator())}
     project_id = st.query_params.get("project", "")
     is_gone = bool(project_id) and project_id not in ids
     if is_gone:
@@ -64,7 +82,7 @@ def choose() -> tuple[Project, WorkStage] | None:
         choice = st.selectbox(
             "Project",
             ids,
-            index=None if is_gone else ids.index(project_id) if project_id else 0,
+            index=None if is_gone else ids.index(project_id or _with_work(ids, waiting)),
             format_func=lambda i: by_id[i].name,
             key=key,
             on_change=_keep_in_address,
@@ -76,19 +94,20 @@ def choose() -> tuple[Project, WorkStage] | None:
             return None
         project = by_id[choice]
         stages = list(project.stages)
-        stage_name = st.query_params.get("stage")
         stage = st.segmented_control(
             "Stage",
             stages,
-            default=next((s for s in stages if s == stage_name), stages[0]),
+            default=_first_stage(project, waiting.get(project.id)),
             required=True,
-            format_func=lambda s: stage_info.STAGES[s],
+            format_func=lambda s: STAGES[s],
             key=f"annotate.stage.{project.id}",
             on_change=_keep_in_address,
             args=("stage", f"annotate.stage.{project.id}"),
             label_visibility="collapsed",
         )
         views = ["Next item", "My items"]
+        if st.query_params.pop("view", "") == "mine":  # the link of a notice
+            st.session_state["annotate.view"] = views[1]
         view = st.segmented_control(
             "Show", views, default=views[0], required=True, key="annotate.view", label_visibility="collapsed"
         )
@@ -99,7 +118,7 @@ def choose() -> tuple[Project, WorkStage] | None:
 
 
 def _open(project: Project, stage: WorkStage, user: str) -> Work | None:
-    """The work of this tab, or the next item.  Raises the store's errors."""
+    """This tab's work, or the next item.  Raises the store's errors."""
     store = place.store()
     from_address = st.query_params.pop("item", "")
     item_id = st.session_state.pop(submit_bar.NEXT_ITEM, "") or from_address
@@ -130,7 +149,11 @@ def _open(project: Project, stage: WorkStage, user: str) -> Work | None:
 
 def _question(work: Work) -> None:
     with st.container(key="annotate.question"):
-        st.subheader(escape(work.task.question), anchor=False)
+        text = work.task.question
+        st.subheader(escape(short(text, FOLDED_CHARS)), anchor=False)
+        if len(text) > FOLDED_CHARS:
+            with st.expander("The whole question"):
+                st.markdown(escape(text))
     if work.task.state == "returned" and work.task.reason:
         st.markdown(f":red-badge[returned to you] {escape(work.task.reason)}")
     if work.task.state == "submitted":
@@ -139,10 +162,13 @@ def _question(work: Work) -> None:
 
 @st.fragment
 def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
-    """The form, fixed on the left with its submit bar; what helps to fill it in on the right.  `is_first`: of this person."""
+    """The form, fixed on the left with its submit bar, and the material for it on the right.  `is_first`: it is this person's
+    first item."""
     if work.refresh:
         work.refresh = False
         st.rerun()
+    if not shared.store().may("annotate"):
+        st.rerun()  # signed out meanwhile: the whole page, which begins with the sign-in, says why
     form, is_judging = FORMS[work.stage], work.stage == "judging"
     with st.container(key="annotate.area"):
         form_column, side_column = st.columns([2, 1] if is_judging else [6, 5], gap="medium")
@@ -150,23 +176,27 @@ def draw(work: Work, guidelines: Guidelines | None, is_first: bool) -> None:
         _question(work)
         form.draw(work)
         with st.container(key="annotate.bar"):
-            submit_bar.draw(work, form.content, lambda: form.blocked(work))
+            submit_bar.draw(work, form.content, lambda: form.blocked(work), form.lines)
     with side_column:
         if is_first:
-            st.markdown(stage_info.IN_SHORT[work.stage])
-        stage_info.draw_guidelines(guidelines, work.stage)
+            st.markdown(IN_SHORT[work.stage])
+        draw_guidelines(guidelines, work.stage)
         if is_judging:
             judging.aside(work)
-        search.draw(work, list(form.answers(work)), generation.cite_buttons if work.stage == "generation" else None)
+        with st.container(key="annotate.search"):
+            search.draw(work, list(form.answers(work)), generation.cite_buttons if work.stage == "generation" else None)
         suggestions.draw(work)
         comments.draw(work.task.item, work.user)
-        keys = list(judging.keys(work) if is_judging else form.KEYS)
+        shown = list(judging.legend(work) if is_judging else form.KEYS)
         if not is_judging and work.suggestions:
-            keys += [*suggestions.KEYS, *([suggestions.REJECT] if work.stage == "generation" else [])]
+            shown += [*keys.SUGGESTIONS, *(keys.REJECTING if work.stage == "generation" else ())]
         if not is_judging and work.reading is not None:
-            keys.append(BACK)
-        legend((*keys, ("U", "undo"), (SUBMIT, "submit")))
-    capture_keys(f"{work.task.item}.{work.stage}", *(judging.focus(work) if is_judging else ()))
+            shown += keys.READING
+        if work.item.passages is None:
+            shown += keys.SEARCHING
+        legend((*shown, *keys.EVERYWHERE))
+    focus = submit_bar.focus(work)
+    capture_keys(f"{work.task.item}.{work.stage}", *(judging.focus(work) if is_judging and not any(focus) else focus))
 
 
 def main() -> None:
@@ -178,14 +208,15 @@ def main() -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         mine = stage_info.draw_progress(project, stage, user)
         if not st.session_state["annotate.mine"]:
-            submit_bar.after()
+            submit_bar.after(project)
     guidelines = place.store().projects.guidelines(project.id)
     if st.session_state["annotate.mine"]:
+        comments.draw_new(project.id, user)
         my_items.draw(project, stage, user)
         if not place.practising():
-            learning.draw("annotate.learn")
+            retraining.button("annotate.learn")
         return
-    if stage_info.draw_feedback():
+    if stage_info.draw_feedback(stage):
         return
     work = _open(project, stage, user)
     if work is None:

@@ -1,18 +1,18 @@
-"""The practice project: start, leave and remove it; feedback on practice work.  Nothing of it enters exports or figures."""
+"""The practice project: start, leave and remove it, and feedback on practice work.  None of it enters exports or figures."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.annotate import place, state
-from pages.session import shared
+from pages.annotate import state
+from pages.session import place, shared
 from pages.session.actions import action
 from storage.shipped import beside, practice
 
 
 @action("annotate")
 def start() -> None:
-    """Callback: goes to the practice project, which is made at the first time."""
+    """Callback: opens the practice project, and creates it the first time."""
     beside.ensure_database(place.practice_file(), practice.practice)
     leave()
     st.query_params[place.ADDRESS] = place.ON
@@ -27,7 +27,7 @@ def leave() -> None:
 
 @action("annotate")
 def remove() -> None:
-    """Callback: removes this person's practice project with all work in it, and nothing else."""
+    """Callback: removes this person's practice project and all work in it, and nothing else."""
     leave()
     shared.drop_beside(file := place.practice_file())
     beside.remove_database(file)

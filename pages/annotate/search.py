@@ -1,4 +1,4 @@
-"""Beside the form: search the corpus, read passages.  Each search and each opened passage is logged with the item."""
+"""Beside the form: search the corpus and read passages.  Each search and each opened passage is logged with the item."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ from contextlib import suppress
 import streamlit as st
 
 from core.errors import AmbiscopeError, InputError
-from core.text import find_spans
+from core.text import find_spans, listed
 from core.types import Passage
-from pages.annotate import place
 from pages.annotate.state import Work
-from pages.session import shared
+from pages.session import place, shared
+from pages.ui.keys import BACK
 from pages.ui.markup import around, escape, full_label, highlighted, short
 
-RESULTS = 10
+MAX_RESULTS = 10
 
 
 def look_up(work: Work, passage_id: str) -> Passage | None:
-    """A passage by id: seen before, the item's own, what the systems read, or in the project's corpus."""
+    """A passage by id: one seen before, the item's own, one that the systems read, or one in the project's corpus."""
     if passage_id not in work.seen_passages and not work.includes_predictions:
         work.includes_predictions = True
         work.seen_passages |= {p.id: p for p in work.item.passages or ()}
-        for link in work.item.predictions:
-            with suppress(AmbiscopeError):
-                prediction = place.store().predictions.get_prediction(link.prediction_id).prediction
-                work.seen_passages |= {p.passage.id: p.passage for p in prediction.passages}
+        with suppress(AmbiscopeError):
+            work.seen_passages |= {p.id: p for p in place.store().items.passages_read(work.task.item, work.user)}
     if passage_id not in work.seen_passages and work.item.passages is None:
         try:
             work.seen_passages[passage_id] = shared.engine().corpus(work.project.corpus or None).store.get(passage_id)
@@ -51,20 +49,20 @@ def _search(work: Work, text: str) -> None:
         return
     if len(work.query) > shared.settings().max_question_chars:
         raise InputError("the search is too long; use a few words")
-    results = shared.engine().corpus(work.project.corpus or None).search(work.query, RESULTS)
+    results = shared.engine().corpus(work.project.corpus or None).search(work.query, MAX_RESULTS)
     place.store().drafts.log_search(work.task.item, work.user, work.stage, work.query)
     work.results = results
     work.seen_passages |= {r.passage.id: r.passage for r in results}
 
 
 def open_passage(work: Work, passage: Passage) -> None:
-    """Callback: shows it in this pane."""
+    """Callback: shows the passage in this pane."""
     work.reading = passage
     note_opened(work, passage)
 
 
 def note_opened(work: Work, passage: Passage) -> None:
-    """Counts a passage as read.  Raises the store's errors; then it does not count."""
+    """Counts a passage as read.  Raises the store's errors, and then it doesn't count."""
     work.seen_passages[passage.id] = passage
     work.count_time()
     place.store().drafts.log_view(work.task.item, work.user, work.stage, passage.id, passage.title)
@@ -79,14 +77,14 @@ def _back(work: Work) -> None:
 
 
 def draw(work: Work, answers: list[str], below: Callable[[Work, Passage], None] | None) -> None:
-    """`answers`: what is marked in an opened passage; `below`: drawn below it."""
+    """`answers` are marked in an opened passage; `below` is drawn under it."""
     if work.reading is not None:
         _draw_passage(work, work.reading, answers)
         if below is not None:
             below(work, work.reading)
         return
     if (passages := work.item.passages) is not None:
-        st.markdown(f"**{len(passages)} passages come with this question**")
+        st.markdown(f"**{listed(len(passages), 'passage')} of this question**")
         for passage in passages:
             _row(work, passage)
         return
@@ -128,7 +126,7 @@ def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
         ("back",),
         _back,
         icon=":material/arrow_back:",
-        shortcut=None if work.stage == "judging" else "B",  # there B is the second set
+        shortcut=None if work.stage == "judging" else BACK,  # there B is the second set
     )
     st.markdown(f"**{escape(passage.title or passage.id)}**")
     st.markdown(marked_text(passage, answers))
@@ -136,5 +134,5 @@ def _draw_passage(work: Work, passage: Passage, answers: list[str]) -> None:
 
 
 def marked_text(passage: Passage, answers: list[str]) -> str:
-    """Its whole text as Markdown, with these answers marked."""
+    """The whole text as Markdown, with these answers marked."""
     return highlighted(passage.text, [span for answer in answers for span in find_spans(passage.text, answer)])

@@ -1,121 +1,35 @@
-"""Beside the form: guidelines, progress, and how practice work compares with the reference."""
+"""Beside the form: progress, remaining work, and the comparison of practice work with the reference."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 
 import streamlit as st
 
-from core.annotating.aliases import join_aliases
-from core.types import Annotation
-from pages.annotate import place
+from core.text import percent
 from pages.annotate.state import Feedback
 from pages.annotate.submit_bar import FEEDBACK
-from pages.ui.formatting import percent
-from pages.ui.keyboard import SUBMIT
-from pages.ui.markup import changes, escape, without_pictures
+from pages.session import place
+from pages.ui.keyboard import SUBMIT, capture_keys, legend
+from pages.ui.markup import escape
+from pages.ui.stages import STAGES, draw_annotation
 from storage.records.annotation import GenerationWork, JudgingWork, ValidationWork
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Example, Guidelines, Project, StageProgress
-
-STAGES: dict[WorkStage, str] = {"generation": "Writing", "validation": "Validation", "judging": "Judging"}
-IN_SHORT: dict[WorkStage, str] = {
-    "generation": (
-        "Find **every** answer the question can have. Search and open passages first. Then say whether there is no answer, a single "
-        "answer, or several. If there are several, change the question as little as possible so that each version has only one answer."
-    ),
-    "validation": (
-        "Several people answered this question. Combine answers that are the same, separate those that are not, and correct or delete "
-        "wrong ones. Keep the best question for each answer, or edit it or strike it out."
-    ),
-    "judging": (
-        "Rate each answer by its passage. **Correct**: it answers the question in some reading, and the passage says so. **Wrong**: it "
-        "does not answer it. **Unsupported**: it may be true, but the passage does not say so. **Duplicate**: the same as an earlier "
-        "answer. **Outdated**: it was right once, and a newer document says otherwise. **Contradicts**: another document says otherwise, and "
-        "nothing tells which is right. **Fits**: the rewritten question has only this answer, and asks the same. **Still ambiguous**: it has other answers, "
-        "too. **Changes the meaning**: it asks something else. Then add answers that are missing."
-    ),
-}
-
-
-# headings of the text that a new project starts from (pages/manage/guidelines.py)
-_PART = re.compile(r"^\*\*(Writing answers|Validating|Answers and their questions|Judging)\.\*\*", re.MULTILINE)
-PARTS: dict[WorkStage, tuple[str, ...]] = {
-    "generation": ("Writing answers", "Answers and their questions"),
-    "validation": ("Validating", "Answers and their questions"),
-    "judging": ("Judging",),
-}
-
-
-def parts_of(text: str) -> list[tuple[str, str]]:
-    """(heading, text with it) of each part; "" for what is before the first one."""
-    starts = list(_PART.finditer(text))
-    ends = [m.start() for m in starts] + [len(text)]
-    before = text[: ends[0]].strip()
-    parts = [(m[1], text[m.start() : end].strip()) for m, end in zip(starts, ends[1:])]
-    return [("", before), *parts] if before else parts
-
-
-def by_stage(text: str, stage: WorkStage) -> tuple[str, str]:
-    """(the part for people of this stage, the other parts).  A text without this stage's heading has other parts only; what is before
-    the first heading is for everybody, and comes first."""
-    parts = parts_of(text)
-    if PARTS[stage][0] not in dict(parts):
-        return "", text.strip()
-    headings = ("", *PARTS[stage])
-    stage_text = "\n\n".join(body for name, body in parts if name in headings)
-    return stage_text, "\n\n".join(body for name, body in parts if name not in headings)
-
-
-def draw_annotation(annotation: Annotation, prompt: str) -> None:
-    """An answer set to read."""
-    if annotation.type == "none":
-        st.markdown("No answer")
-    for pair in annotation.pairs:
-        question = f"{changes(prompt, pair.question)}  \n" if pair.question else ""
-        st.markdown(f"{question}→ **{escape(join_aliases(pair.answers))}**")
-
-
-def draw_guidelines(guidelines: Guidelines | None, stage: WorkStage, expanded: bool = False) -> None:
-    """The one place where Markdown of a person is drawn as Markdown: a manager's guidelines, without pictures and with HTML off (Streamlit's default)."""
-    more = f", {len(guidelines.examples)} examples at the end" if guidelines and guidelines.examples else ""
-    label = f"Guidelines{f' (version {guidelines.version}{more})' if guidelines else ''}"
-    with st.expander(label, expanded=expanded, icon=":material/menu_book:"):
-        st.markdown(IN_SHORT[stage])
-        if guidelines is None:
-            return
-        stage_text, other_text = by_stage(guidelines.text, stage)
-        if stage_text:
-            st.markdown(without_pictures(stage_text))  # Markdown of a manager; unsafe_allow_html stays False
-        if other_text:
-            if stage != "generation":
-                st.caption("Guidelines for the other stages:" if stage_text else "Guidelines for the whole project:")
-            st.markdown(without_pictures(other_text))
-        for example in sorted(guidelines.examples, key=lambda e: not e.right):
-            with st.container(border=True):
-                draw_example(example)
-
-
-def draw_example(example: Example) -> None:
-    badge = ":green-badge[Right]" if example.right else ":red-badge[Wrong]"
-    st.markdown(f"{badge} **{escape(example.prompt)}**")
-    draw_annotation(example.annotation, example.prompt)
-    if example.why:
-        st.caption(escape(example.why))
+from storage.records.projects import Project, StageProgress
 
 
 def draw_progress(project: Project, stage: WorkStage, user: str) -> StageProgress:
-    """The user's and everybody's, of this stage.  Returns the user's."""
+    """The user's and everybody's progress at this stage.  Returns the user's."""
     store = place.store()
     mine = store.items.progress(project.id, user, annotator=user, stage=stage)[stage]
-    share, team = 0.0, ""
-    if not project.gold_rate:  # a gold item does not count for the team, which would give it away
+    counts = {"sent back to you": mine.returned, "in drafts": mine.drafts, "skipped": mine.skipped}
+    details = "".join(f", {count:,} {words}" for words, count in counts.items() if count)
+    text = f"You: {mine.submitted:,}{details}"
+    if project.gold_rate or not mine.slots:  # a gold item does not count for the team, which would give it away
+        st.caption(text)
+    else:
         everybody = store.items.submitted(project.id, user, stage)
-        share = everybody / mine.slots if mine.slots else 0.0
-        team = f" · Team: {everybody:,} of {mine.slots:,}"
-    counts = {"sent back to you": mine.returned, "drafts": mine.drafts, "skipped": mine.skipped}
-    details = "".join(f", {count} {words}" for words, count in counts.items() if count)
-    st.progress(min(1.0, share), text=f"You: {mine.submitted}{details}{team}")
+        st.progress(min(1.0, everybody / mine.slots), text=f"Team: {everybody:,} of {mine.slots:,} · {text}")
     return mine
 
 
@@ -130,9 +44,10 @@ def remaining(progress: StageProgress, unanswered: int, is_current: bool) -> str
     """The remaining work of a stage, and who can take it.  `unanswered`: items without a system's answer; `is_current`: it is the
     stage of the user, for whom it has nothing more."""
     work, takers = TAKERS[progress.stage]
-    per_item = progress.slots // progress.items if progress.items else 0
-    to_do = per_item * (progress.open - unanswered)  # what was validated is done, also by fewer people
-    free = min(to_do, to_do + per_item * progress.done - progress.submitted) - progress.leased - progress.returned
+    per_item = progress.slots / progress.items if progress.items else 0
+    to_do = progress.open_slots - round(per_item * unanswered)
+    filled = progress.slots - progress.open_slots if progress.done else 0  # what was validated is done, also by fewer people
+    free = min(to_do, to_do + filled - progress.submitted) - progress.leased - progress.returned
     counts = {
         f"{work}, by {'other ' if is_current else ''}{takers}": free,
         "open with somebody now": progress.leased,
@@ -159,17 +74,44 @@ def draw_nothing_left(project: Project, stage: WorkStage, user: str, mine: Stage
         f"- **{STAGES[name]}**: {remaining(progress, unanswered if name == 'judging' else 0, name == stage)}"
         for name, progress in everybody.items()
     )
+    following = next((name for name in _stages_with_work(project, user, everybody) if name != stage), None)
+    if following is not None:
+        st.button(
+            f"Go to {STAGES[following]}",
+            key="annotate.following",
+            type="primary",
+            icon=":material/arrow_forward:",
+            shortcut=SUBMIT,
+            on_click=_go,
+            args=(project, following),
+        )
     st.markdown("Still to do in this project:\n" + "\n".join(lines))
+
+
+def _stages_with_work(project: Project, user: str, everybody: Mapping[WorkStage, StageProgress]) -> list[WorkStage]:
+    """The stages where this person may work and has open items left."""
+    can_validate = place.store().may("see others' work")
+    mine = place.store().items.progress(project.id, user, annotator=user)
+    done = {name: p.submitted + p.over + p.skipped for name, p in mine.items()}
+    names = [name for name in project.stages if name != "validation" or can_validate]
+    return [n for n in names if mine[n].returned or (everybody[n].open > everybody[n].leased and done[n] < everybody[n].items)]
+
+
+def _go(project: Project, stage: WorkStage) -> None:
+    """Callback."""
+    st.session_state[f"annotate.stage.{project.id}"] = stage
+    st.query_params["project"], st.query_params["stage"] = project.id, stage
 
 
 def _continue() -> None:
     st.session_state.pop(FEEDBACK, None)
 
 
-def draw_feedback() -> bool:
-    """After a practice item: the comparison with the reference.  True while it is on the screen."""
+def draw_feedback(stage: WorkStage) -> bool:
+    """The comparison with the reference after a practice item.  True while it is on the screen; another stage ends it."""
     outcome = st.session_state.get(FEEDBACK)
-    if not isinstance(outcome, Feedback):
+    if not isinstance(outcome, Feedback) or not place.practising() or outcome.stage != stage:
+        _continue()
         return False
     feedback = outcome.feedback
     st.subheader(escape(outcome.question))
@@ -186,6 +128,8 @@ def draw_feedback() -> bool:
         for annotation in feedback.references:
             draw_annotation(annotation, outcome.question)
     st.button("Continue", type="primary", shortcut=SUBMIT, on_click=_continue, key="annotate.go_on")
+    legend(((SUBMIT, "continue"),))
+    capture_keys(f"feedback.{outcome.item}.{stage}")
     return True
 
 

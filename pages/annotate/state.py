@@ -1,4 +1,4 @@
-"""The open item of a browser tab: the form with its undo, the draft in the store, opened passages, the time spent."""
+"""A browser tab's open item: the form with its undo, the draft in the store, opened passages, the time spent."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Any
 import streamlit as st
 
 from core.annotating import generation, groups, judging
-from core.annotating.aliases import join_aliases
+from core.annotating.aliases import join_aliases, without_unseen
 from core.annotating.history import History
 from core.errors import AmbiscopeError, ConflictError, FormatError
+from core.text import clock_text
 from core.trace import from_json, to_json
 from core.types import Passage, RetrievedPassage
-from pages.annotate import place
-from pages.session import shared
+from pages.session import place, shared
 from pages.ui.markup import escape
 from storage.records.annotation import (
+    Draft,
     DraftConflictError,
     GenerationWork,
     JudgingSheet,
@@ -30,13 +31,13 @@ from storage.records.annotation import (
     ValidationWork,
 )
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Item, Project
+from storage.records.projects import Project, ProjectItem
 from storage.shipped.practice import PracticeFeedback
 
 IDLE_SECONDS = 120.0  # a longer pause counts as this much
 MAX_FIELD_CHARS = 2_000
-KEY = "annotate.work"
-FORMS: Mapping[str, Any] = {"generation": generation.Form, "validation": groups.Sheet, "judging": judging.Form}
+WORK_KEY = "annotate.work"
+FORMS: Mapping[str, Any] = {"generation": generation.GenerationForm, "validation": groups.Sheet, "judging": judging.JudgingForm}
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Work:
 
     project: Project
     task: Task
-    item: Item
+    item: ProjectItem
     history: History[Any]
     user: str
     suggestions: tuple[Suggestion, ...] = ()
@@ -61,6 +62,7 @@ class Work:
     problem: Exception | None = None
     refresh: bool = False  # a fragment asks for the whole page
     # on the screen
+    cleaned: str = ""  # key of the field that was cleaned last
     query: str = ""
     results: list[RetrievedPassage] | None = None
     reading: Passage | None = None
@@ -78,31 +80,41 @@ class Work:
         return self.history.now
 
     def key(self, *parts: object) -> str:
-        """Key of a widget; a new one after undo, so that the field shows the form's value."""
+        """The key of a widget.  It changes after undo, so that the field shows the form's value."""
         user = f"{zlib.crc32(self.user.encode()):08x}"  # another person in the same tab starts with empty fields
         return ".".join(["work", self.task.item[:12], self.stage, user, str(self.nonce), *map(str, parts)])
 
     def _call(self, do: Callable[..., None], *args: object) -> None:
-        """Callback: an error that `do` raises on purpose is shown with the form."""
+        """Callback: shows an error that `do` raises on purpose with the form."""
         try:
             do(self, *args)
         except AmbiscopeError as error:
             self.problem = error
 
     def button(self, label: str, parts: tuple[object, ...], do: Callable[..., None], *args: object, **look: Any) -> None:
-        """`parts`: of its key; when pressed, `do` gets this work and `args`; `look`: Streamlit's other options."""
+        """`parts`: the parts of its key.  When pressed, `do` gets this work and `args`.  `look`: Streamlit's other options."""
         st.button(label, key=self.key(*parts), on_click=self._call, args=(do, *args), **look)
 
     def field(
         self, label: str, parts: tuple[object, ...], text: str, do: Callable[..., None], *args: object, **look: Any
     ) -> None:
-        """A text field that begins with `text` and is read while somebody types: `do` gets this work, `args` and the text.
+        """A text field that starts with `text` and is read while somebody types: `do` gets this work, `args` and the text.
 
         Filled the first time it is drawn; afterwards the browser's text is kept."""
         key = self.key(*parts)
         st.session_state.setdefault(key, text)
         options = {"max_chars": MAX_FIELD_CHARS, "live": "500ms", **look}
-        st.text_input(label, key=key, on_change=lambda: self._call(do, *args, str(st.session_state.get(key) or "")), **options)
+
+        def changed() -> None:
+            typed = str(st.session_state.get(key) or "")
+            text = without_unseen(typed)
+            if text != typed:
+                st.session_state[key], self.cleaned = text, key
+            self._call(do, *args, text)
+
+        st.text_input(label, key=key, on_change=changed, **options)
+        if self.cleaned == key:
+            st.caption(":blue[:material/cleaning_services: Tabs and invisible characters were removed from the pasted text.]")
 
     def count_time(self) -> float:
         now = time.monotonic()
@@ -116,12 +128,12 @@ class Work:
 
 
 def current() -> Work | None:
-    work = st.session_state.get(KEY)
+    work = st.session_state.get(WORK_KEY)
     return work if isinstance(work, Work) else None
 
 
 def close() -> None:
-    st.session_state.pop(KEY, None)
+    st.session_state.pop(WORK_KEY, None)
 
 
 def begin(project: Project, task: Task, user: str) -> Work:
@@ -133,7 +145,7 @@ def begin(project: Project, task: Task, user: str) -> Work:
         source = store.reviews.validation_input(task.item, user)
         form: Any = groups.union(source.question, source.annotations)
     else:
-        form = judging.Form() if stage == "judging" else generation.Form()
+        form = judging.JudgingForm() if stage == "judging" else generation.GenerationForm()
     work = Work(project, task, item, History(form), user, source=source)
     if stage == "judging":
         work.sheet = store.reviews.judging_sheet(task.item, user)
@@ -147,27 +159,25 @@ def begin(project: Project, task: Task, user: str) -> Work:
         if draft.body.get("sources", sources) != sources:
             work.history.change(form)
             work.problem = ConflictError(
-                "an annotation was changed since you began: this is the new list; Undo brings back what you had"
+                "an annotation changed after you began: this is the new list; Undo restores the earlier one"
             )
     work.opened_ids = set(store.drafts.interactions(task.item, user, stage).viewed_passage_ids)
-    st.session_state[KEY] = work
+    st.session_state[WORK_KEY] = work
     return work
 
 
 def _load(work: Work, body: Mapping[str, Any]) -> None:
-    """The form of a draft, or of the last submission where the draft cannot be read."""
+    """The form of a draft, or of the last submission if the draft can't be read."""
     try:
         work.history = History(from_json(FORMS[work.stage], body["form"]))
         work.seconds_spent = float(body.get("seconds", 0.0))
     except (FormatError, KeyError, TypeError, ValueError):
         if not _from_submission(work):
-            work.problem = FormatError(
-                "the stored draft has an unknown format and cannot be shown; what you save now replaces it"
-            )
+            work.problem = FormatError("the stored draft has an unknown format and can't be shown; your next save replaces it")
 
 
 def _from_submission(work: Work) -> bool:
-    """The form of the last submission, where another program than this page made it.  False where there is none."""
+    """The form of the last submission, if another program than this page made it.  Else False."""
     submissions = place.store().submissions.submission_history(work.task.item, work.user, work.stage, work.user)
     if not submissions:
         return False
@@ -178,7 +188,7 @@ def _from_submission(work: Work) -> bool:
         form = groups.union(work.task.question, [("", content.annotation)])
     else:
         answers = {judging.unit_key(a.prediction_id, a.position): a for a in content.answers}
-        form = judging.Form(
+        form = judging.JudgingForm(
             {key: a.verdict for key, a in answers.items()},
             {key: a.question for key, a in answers.items() if a.question},
             {key: a.note for key, a in answers.items() if a.note},
@@ -195,7 +205,7 @@ def _from_submission(work: Work) -> bool:
 
 
 def change(work: Work, form: Any, typed: str = "", redraw: bool = False) -> None:
-    """Takes a changed form and saves it.  `typed`: the field that was typed into; `redraw`: fields are filled again."""
+    """Applies a changed form and saves it.  `typed`: the field that was typed into.  `redraw`: fields are filled again."""
     work.count_time()
     if work.history.change(form, typed):
         if redraw:
@@ -204,7 +214,7 @@ def change(work: Work, form: Any, typed: str = "", redraw: bool = False) -> None
 
 
 def attempt(work: Work, make: Callable[[], Any], redraw: bool = True, typed: str = "") -> None:
-    """`change` with what `make` returns.  Raises as `make`."""
+    """`change` with the result of `make`.  Raises as `make`."""
     work.problem = None
     change(work, make(), typed, redraw)
 
@@ -229,14 +239,14 @@ def undo(work: Work) -> None:
 
 
 def keep_mine(work: Work) -> None:
-    """Callback: after a conflict, this window's draft over the other's."""
+    """Callback after a conflict: stores this window's draft over the other's."""
     if isinstance(work.problem, DraftConflictError):
         work.version = work.problem.theirs.version if work.problem.theirs else 0
         save(work)
 
 
 def take_theirs(work: Work) -> None:
-    """Callback: after a conflict, the other window's draft into this one; undo brings this one's back."""
+    """Callback after a conflict: loads the other window's draft into this one.  Undo brings this one's back."""
     if isinstance(work.problem, DraftConflictError) and work.problem.theirs is not None:
         theirs, mine = work.problem.theirs, work.history
         work.problem = None
@@ -247,44 +257,44 @@ def take_theirs(work: Work) -> None:
         work.nonce += 1
 
 
-def show_problem(work: Work) -> None:
-    """What went wrong, with both sides of a conflict to choose from."""
+def show_problem(work: Work, lines: Callable[[Work, Any], list[str]]) -> None:
+    """The error, with both sides of a conflict to choose from.  `lines`: a form as text."""
     error = work.problem
     if error is None:
         return
     if not isinstance(error, DraftConflictError):
         shared.show_error(error)
         return
-    time_saved = f"{error.theirs.saved:%H:%M:%S} UTC" if error.theirs else "never"
+    time_saved = clock_text(error.theirs.saved) if error.theirs else "never"
     st.warning(
         f"This draft was changed in another window (saved {time_saved}). Which one do you want to keep?",
         icon=":material/sync_problem:",
     )
-    forms = {"This window": work.body()["form"], "Other window": error.theirs.body if error.theirs else {}}
-    for column, (name, form) in zip(st.columns(2), forms.items()):
+    mine, theirs = lines(work, work.form), _lines_of(work, error.theirs, lines)
+    for column, (name, shown, other) in zip(st.columns(2), (("This window", mine, theirs), ("Other window", theirs, mine))):
         with column:
-            st.caption(name)
-            st.markdown(escape("; ".join(_texts_of(form))[:1000]) or ":gray[nothing]")
+            st.markdown(f"**{name}**")
+            marked = (escape(line) if line in other else f":orange-background[{escape(line)}]" for line in shown)
+            st.markdown("  \n".join(marked) or ":gray[nothing]")
+    st.caption("What differs is marked.")
     with st.container(horizontal=True):
         work.button("Keep this window's draft", ("mine",), keep_mine)
         work.button("Use the other draft", ("theirs",), take_theirs, disabled=error.theirs is None)
 
 
-def _texts_of(value: Any) -> list[str]:
-    """The words in a draft, for showing two side by side; without the annotators' names, which a validator is not to see."""
-    if isinstance(value, str):
-        return [value] if value.strip() else []
-    if isinstance(value, Mapping):
-        return [text for name, v in value.items() if name not in ("by", "none_by", "sources") for text in _texts_of(v)]
-    if isinstance(value, (list, tuple)):
-        return [text for v in value for text in _texts_of(v)]
-    return []
+def _lines_of(work: Work, draft: Draft | None, lines: Callable[[Work, Any], list[str]]) -> list[str]:
+    try:
+        return lines(work, from_json(FORMS[work.stage], draft.body["form"])) if draft else []
+    except (FormatError, KeyError, TypeError):
+        return ["in an unknown format"]
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """Shown after a practice item, until the person continues."""
+    """Shown after a practice item until the person continues or goes to another stage."""
 
+    item: str
+    stage: WorkStage
     question: str
     content: Any
     feedback: PracticeFeedback

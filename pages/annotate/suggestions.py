@@ -1,4 +1,4 @@
-"""What the project's systems answered, beside the form that people write or validate: each answer with its probability and passage."""
+"""The answers of the project's systems beside the form that people write or validate, each with its probability and passage."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import streamlit as st
 from core.annotating import generation as form_of
 from core.annotating import groups
 from core.annotating.aliases import parse_aliases
-from core.annotating.generation import Action, OfferedSuggestion
-from core.text import answer_key, answer_keys
+from core.annotating.generation import OfferedSuggestion, SuggestionAction
+from core.text import answer_key, answer_keys, probability_text
 from pages.annotate import search, state
 from pages.annotate.state import Work
-from pages.ui.formatting import percent
+from pages.ui import keys
 from pages.ui.markup import around, changes, escape, full_label
 from storage.records.annotation import Suggestion, SuggestionUse
 
-KEYS = (("A", "accept the suggestion"), ("L", "accept all of them"), ("E", "read its passage"))
-REJECT = ("X", "reject the suggestion")  # while writing; a validator adds it, or leaves it
-BADGES: dict[Action, str] = {
+BADGES: dict[SuggestionAction, str] = {
     "accepted": ":green-badge[accepted]",
     "edited": ":blue-badge[accepted, then edited]",
     "rejected": ":red-badge[rejected]",
@@ -30,7 +28,8 @@ def as_offer(suggestion: Suggestion) -> OfferedSuggestion:
 
 
 def merged_by_answer(suggestions: tuple[Suggestion, ...]) -> list[list[Suggestion]]:
-    """The same answer of two systems is one suggestion: the first of each list is shown.  The most probable ones come first."""
+    """Suggestions without repetitions: if two systems gave the same answer, the first of each list is shown.  The most probable
+    ones come first."""
     by_answer: dict[str, list[Suggestion]] = {}
     for suggestion in suggestions:
         by_answer.setdefault(answer_key(suggestion.text), []).append(suggestion)
@@ -45,8 +44,8 @@ def uses(work: Work) -> tuple[SuggestionUse, ...]:
     return tuple(SuggestionUse(s.prediction_id, s.position, s.text, action) for s, action in decided if action is not None)
 
 
-def _decision(work: Work, suggestion: Suggestion) -> Action | None:
-    """A validator's list has an answer, or does not have it yet."""
+def _decision(work: Work, suggestion: Suggestion) -> SuggestionAction | None:
+    """The decision on a suggestion.  A validator's list either has the answer or doesn't have it yet."""
     if work.stage == "generation":
         return form_of.decision_on(work.form, as_offer(suggestion))
     keys = answer_keys((suggestion.text,))
@@ -54,7 +53,7 @@ def _decision(work: Work, suggestion: Suggestion) -> Action | None:
 
 
 def _decide(work: Work, offers: list[OfferedSuggestion], decision: str) -> None:
-    """Callback.  Each offer in turn, as one step for undo."""
+    """Callback: decides on each offer in turn, as one undo step."""
 
     def changed() -> object:
         form = work.form
@@ -75,7 +74,7 @@ def _read(work: Work, offer: OfferedSuggestion) -> None:
 
 
 def draw(work: Work) -> None:
-    """Those to decide on come first; the keys A, X and E belong to the first of them, L to all."""
+    """Undecided suggestions come first.  The keys A, X and E apply to the first of them, L to all."""
     if not work.suggestions:
         return
     decisions = [(group[0], _decision(work, group[0])) for group in merged_by_answer(work.suggestions)]
@@ -84,10 +83,18 @@ def draw(work: Work) -> None:
         st.markdown(
             f"**Suggestions** :gray[{len(undecided)} of {len(decisions)} left]",
             width="content",
-            help="From a model: check each against its passage. The percentage is the model's own probability for the answer.",
+            help="From a model: check each against its passage. The number is the model's score for the answer.",
         )
         if len(undecided) > 1:
-            work.button("Accept all", ("accept.all",), _decide, undecided, "accept", shortcut="L", icon=":material/done_all:")
+            work.button(
+                "Accept all",
+                ("accept.all",),
+                _decide,
+                undecided,
+                "accept",
+                shortcut=keys.ACCEPT_ALL,
+                icon=":material/done_all:",
+            )
     for number, (suggestion, decision) in sorted(enumerate(decisions), key=lambda entry: entry[1][1] is not None):
         if decision is None:
             _card(work, number, suggestion, as_offer(suggestion) == undecided[0])
@@ -95,10 +102,12 @@ def draw(work: Work) -> None:
             _decided(work, number, suggestion, decision)
 
 
-def _decided(work: Work, number: int, suggestion: Suggestion, decision: Action) -> None:
+def _decided(work: Work, number: int, suggestion: Suggestion, decision: SuggestionAction) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if work.stage == "validation":
-            st.markdown(f"{escape(suggestion.text)} :gray-badge[{percent(suggestion.probability)}] :green-badge[in the list]")
+            st.markdown(
+                f"{escape(suggestion.text)} :gray-badge[{probability_text(suggestion.probability, False)}] :green-badge[in the list]"
+            )
             return
         st.markdown(f"{escape(suggestion.text)} {BADGES[decision]}", width="content")
         label = full_label("Undo", f"the decision on {suggestion.text}")
@@ -108,22 +117,25 @@ def _decided(work: Work, number: int, suggestion: Suggestion, decision: Action) 
 def _card(work: Work, number: int, suggestion: Suggestion, is_first: bool) -> None:
     offer = as_offer(suggestion)
     with st.container(border=True, key=work.key("suggestion", number)):
-        st.markdown(f"**{escape(suggestion.text)}** :gray-badge[{percent(suggestion.probability)}]")
+        st.markdown(f"**{escape(suggestion.text)}** :gray-badge[{probability_text(suggestion.probability, False)}]")
         if suggestion.question:
             st.markdown(changes(work.task.question, suggestion.question))
         is_whole = _passage(work, suggestion)
         with st.container(horizontal=True):
-            for word, key in (("Accept", "A"), ("Reject", "X")):
+            for word, key in (("Accept", keys.ACCEPT), ("Reject", keys.REJECT)):
                 if word == "Accept" or work.stage == "generation":  # a validator adds it, or leaves it
                     label, action = full_label(word, suggestion.text), word.lower()
                     work.button(label, (action, number), _decide, [offer], action, shortcut=key if is_first else None)
             if offer.passage_ids and not is_whole:
-                label, look = full_label("Read", f"the passage for {suggestion.text}"), {"shortcut": "E" if is_first else None}
+                label, look = (
+                    full_label("Read", f"the passage for {suggestion.text}"),
+                    {"shortcut": keys.READ if is_first else None},
+                )
                 work.button(label, ("read", number), _read, offer, icon=":material/menu_book:", type="tertiary", **look)
 
 
 def _passage(work: Work, suggestion: Suggestion) -> bool:
-    """The text around its evidence; the whole passage once it is opened.  Returns whether there is no more of it to read."""
+    """The text around its evidence, or the whole passage once it is opened.  Returns whether that is all there is to read."""
     if not suggestion.evidence:
         st.caption(":material/link_off: No passage contains these words.")
         return True

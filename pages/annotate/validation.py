@@ -12,17 +12,15 @@ import streamlit as st
 from core.annotating import checks, groups
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.annotating.groups import Group, Sheet, Variant
-from pages.annotate import generation, place, search, state, submit_bar
+from core.text import listed
+from pages.annotate import generation, search, state, submit_bar
 from pages.annotate.state import Work
+from pages.session import place
+from pages.ui import keys
 from pages.ui.markup import changes, escape, full_label
 from storage.records.annotation import ValidationWork
 
-KEYS = (
-    ("1–9", "select an answer"),
-    ("M", "combine the selected"),
-    ("S", "separate the selected"),
-    ("X", "delete the selected"),
-)
+KEYS = keys.VALIDATION
 
 
 def answers(work: Work) -> Iterator[str]:
@@ -35,6 +33,16 @@ def answers(work: Work) -> Iterator[str]:
 def content(work: Work) -> ValidationWork:
     sources = work.source.sources if work.source else ()
     return ValidationWork(groups.to_annotation(work.form), sources=sources)
+
+
+def lines(work: Work, form: Sheet) -> list[str]:
+    """A draft as text, for comparing two."""
+    out = []
+    for group in form.groups:
+        out.append(f"Answer: {join_aliases(group.aliases)}")
+        out += [f"Question: {question}" for question in group.included]
+        out += [f"Passage: {search.title(work, passage)}" for passage in group.passage_ids]
+    return out or ["No answer"]
 
 
 def blocked(work: Work) -> bool:
@@ -101,7 +109,7 @@ def _return(work: Work) -> None:
     reason = str(st.session_state.get(work.key("return.reason")) or "").strip()
     place.store().returns.return_item(work.task.item, annotator, "generation", reason, work.user)
     place.store().queue.release_item(work.task.item, work.user, work.stage)
-    submit_bar.leave(work, "Sent back. The item waits for the new annotation.", can_reopen=False)
+    submit_bar.leave(work, "Sent back. The item waits for the new annotation.")
 
 
 # ---------------------------------------------------------------- drawing
@@ -125,9 +133,9 @@ def draw(work: Work) -> None:
     can_separate = any(len(sheet.groups[i].parts) > 1 for i in work.selected if i < len(sheet.groups))
     with st.container(horizontal=True):
         for word, key, operation, is_enabled in (
-            ("Combine", "M", groups.combine, count > 1),
-            ("Separate", "S", _separate, can_separate),
-            ("Delete", "X", groups.delete, count > 0),
+            ("Combine", keys.COMBINE, groups.combine, count > 1),
+            ("Separate", keys.SEPARATE, _separate, can_separate),
+            ("Delete", keys.DELETE, groups.delete, count > 0),
         ):
             label = full_label(word, "the selected answers")
             work.button(label, (word.lower(),), _change_selected, operation, shortcut=key, disabled=not is_enabled)
@@ -143,7 +151,7 @@ def _new_field(
 
 
 def _people(work: Work) -> dict[str, str]:
-    """Names as letters: the authors' names must not influence the validator."""
+    """Names as letters, because the authors' names must not influence the validator."""
     names = [name for name, _ in work.source.annotations] if work.source else []
     return {name: chr(ord("A") + i % 26) for i, name in enumerate(names)}
 
@@ -153,7 +161,7 @@ def _sources(work: Work) -> None:
     counts = []
     for name, annotation in work.source.annotations if work.source else ():
         kinds = {"none": "no answer", "single": "a single answer"}
-        counts.append(f"{people[name]}: {kinds.get(annotation.type, f'{len(annotation.pairs)} answers')}")
+        counts.append(f"{people[name]}: {kinds.get(annotation.type, listed(len(annotation.pairs), 'answer'))}")
     line = st.container(horizontal=True, vertical_alignment="center")
     line.caption("Annotators: " + " · ".join(counts), width="content")
     with line.popover("Send an annotation back", icon=":material/reply:", key=work.key("return"), type="tertiary"):
@@ -173,7 +181,7 @@ def _answer(work: Work, index: int, group: Group) -> None:
             index,
             icon=":material/check_box:" if is_selected else ":material/check_box_outline_blank:",
             type="primary" if is_selected else "secondary",
-            shortcut=str(index + 1) if index < 9 else None,
+            shortcut=keys.SELECT[index] if index < len(keys.SELECT) else None,
         )
         authors = ", ".join(people.get(name, "?") for name in group.annotators) or "you"
         titles = "; ".join(escape(search.title(work, i)) for i in group.passage_ids)

@@ -1,1 +1,1 @@
-"""Connections: the language model that is configured, and the service of this installation."""
+"""Connections: the configured language model, and this installation's service."""

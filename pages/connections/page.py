@@ -8,7 +8,12 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from core.models.language.loading import language_model_needed, load_language_generator
+from core.models.language.loading import (
+    NoLanguageModelError,
+    language_model_needed,
+    load_language_generator,
+    require_language_model,
+)
 from core.models.language.roles import Run
 from core.types import ModelCalled, Passage
 from pages.session import shared
@@ -49,16 +54,20 @@ def language_model() -> None:
     settings = shared.settings()
     st.subheader("Language model", divider="gray", anchor=False)
     st.markdown(
-        "Optional. It adds the systems `ambigprompt-lm`, `dtv` and `rac`, lets `verdict` read with it, and can grade interpretations on Evaluate."
+        "Optional. `ambigprompt-lm`, `dtv` and `rac` ask it instead of the bundled one, `verdict` reads with it, and it can grade interpretations on Evaluate."
     )
     if advice := language_model_needed(settings):
         st.info(f"{escape(advice[:1].upper() + advice[1:])}, then restart the app.", icon=":material/info:")
-        return
-    if settings.lm_url:
+        try:
+            require_language_model(settings)
+        except NoLanguageModelError:
+            return
+        model = "the bundled one, with 135 M parameters"
+    elif settings.lm_url:
         model = f"`{escape(settings.lm_model or 'the first model for chats')}` at {escape(urlsplit(settings.lm_url).netloc or settings.lm_url)}"
     else:
         model = f"`{escape(settings.lm_local)}` on this machine"
-    st.markdown(f"Configured: {model}")
+    st.markdown(f"In use: {model}")
     st.button("Test it", key="connections.test", on_click=_test, icon=":material/play_arrow:")
     if test := st.session_state.get(TEST):
         show_test(*test)

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from core.engine import Engine
 from core.errors import InputError, StorageError
 from core.retrieval import wikipedia
-from core.retrieval.build import BuildReport
+from core.retrieval.build import BuildProgress, BuildReport
 from core.retrieval.library import CorpusLibrary
-from core.retrieval.readers import UPLOADED
-from pages.jobs.background import BackgroundJob
+from pages.session.background import BackgroundJob
+from pages.session.uploads import Uploaded, safe_names
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
 
-Progress = Callable[[int, int, str], None]
-NAMES = "names.json"  # corpus and original names of the files, beside them
-_DEVICE = re.compile(r"con|prn|aux|nul|(com|lpt)\d", re.IGNORECASE)
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
-
-
-class Uploaded(Protocol):
-    name: str
-
-    def getbuffer(self) -> memoryview: ...
+NAMES_FILE = "names.json"  # corpus and original names of the files, beside them
 
 
 @dataclass(frozen=True)
@@ -48,25 +38,6 @@ class Upload:
         return [self.folder / name for name in self.originals]
 
 
-def safe_names(names: Sequence[str], kinds: Iterable[str] = UPLOADED) -> dict[str, str]:
-    """Safe name -> name as uploaded: characters that are safe everywhere, a suffix among `kinds`, and a number where two would be
-    equal, or one is a device on Windows.  The same names give the same result, so that a build can be resumed.  Raises InputError."""
-    originals: dict[str, str] = {}
-    for number, name in enumerate(names, 1):
-        lower = name.lower()
-        suffix = next((s for s in sorted(kinds, key=len, reverse=True) if lower.endswith(s)), None)
-        if suffix is None:
-            raise InputError(f"{name[:120]}: this file type cannot be read; use one of {', '.join(kinds)}")
-        stem = _UNSAFE.sub("_", name[: -len(suffix)])[:40].strip("_") or "file"
-        existing = {n.lower() for n in originals}
-        if _DEVICE.fullmatch(stem) or f"{stem}{suffix}".lower() in existing:
-            stem = f"{stem}-{number}"
-        while f"{stem}{suffix}".lower() in existing:
-            stem += "_"
-        originals[f"{stem}{suffix}"] = name
-    return originals
-
-
 def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
     """Writes uploaded files under `home`.  Raises InputError for an unknown kind, StorageError when the disk refuses."""
     originals = safe_names([f.name for f in files])
@@ -75,7 +46,7 @@ def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
         folder.mkdir(parents=True)
         for safe, file in zip(originals, files, strict=True):
             (folder / safe).write_bytes(file.getbuffer())
-        (folder / NAMES).write_text(json.dumps({"corpus": corpus, "originals": originals}), encoding="utf-8")
+        (folder / NAMES_FILE).write_text(json.dumps({"corpus": corpus, "originals": originals}), encoding="utf-8")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise StorageError(f"the upload cannot be written ({error.strerror or error}); free some space under {home}") from error
@@ -83,9 +54,9 @@ def save_upload(home: Path, corpus: str, files: Sequence[Uploaded]) -> Upload:
 
 
 def pending_uploads(home: Path, corpus: str) -> list[Upload]:
-    """Uploads whose build of this corpus was not finished, the latest last."""
+    """Uploads whose build of this corpus wasn't finished, the latest last."""
     uploads = []
-    for path in (home / "uploads").glob(f"*/{NAMES}"):
+    for path in (home / "uploads").glob(f"*/{NAMES_FILE}"):
         try:
             names, written = json.loads(path.read_text(encoding="utf-8")), path.stat().st_mtime_ns
         except (OSError, ValueError):
@@ -101,9 +72,10 @@ def discard_uploads(home: Path, corpus: str) -> None:
 
 
 def build(engine: Engine | RemoteEngine, upload: Upload, create: Callable[..., BuildReport] | None = None) -> BackgroundJob:
-    """Not started yet; its result is a BuildReport, its subject the upload.  `create`: in place of the engine's library's."""
+    """A build that hasn't started.  Its result is a BuildReport, its subject the upload.  `create` replaces the engine's
+    library's."""
 
-    def make(progress: Progress) -> BuildReport:
+    def make(progress: BuildProgress) -> BuildReport:
         try:
             report = (create or engine.library.create)(upload.corpus, upload.paths, progress)
         except InputError:  # these files will never make this corpus
@@ -120,7 +92,7 @@ def build_wikipedia(library: CorpusLibrary) -> BackgroundJob:
     return _job(wikipedia.NAME, partial(wikipedia.add_wikipedia, library))
 
 
-def _job(name: str, make: Callable[[Progress], BuildReport], upload: Upload | None = None) -> BackgroundJob:
+def _job(name: str, make: Callable[[BuildProgress], BuildReport], upload: Upload | None = None) -> BackgroundJob:
     def work(job: BackgroundJob) -> BuildReport:
         def progress(done: int, total: int, stage: str) -> None:
             unit = "MB" if stage == wikipedia.DOWNLOADING else "passages"

@@ -7,21 +7,23 @@ import streamlit as st
 from core.errors import AmbiscopeError, InputError
 from core.retrieval import wikipedia
 from core.retrieval.build import BuildReport
+from core.retrieval.corpus import PassageStore
 from core.retrieval.library import STARTER, CorpusInfo, CorpusLibrary
-from core.retrieval.readers import UPLOADED
+from core.retrieval.readers import uploaded
 from core.retrieval.starter import coverage
-from core.text import listed
+from core.text import PASSAGE_WORDS, listed
 from pages.corpora import builds as corpus_builds
-from pages.explore.pasted import open_explore
-from pages.explore.trace import draw_passages
-from pages.jobs import background as jobs
+from pages.session import background as jobs
 from pages.session import shared
 from pages.session.actions import action, say
-from pages.ui.formatting import seconds
+from pages.session.to_explore import open_explore
+from pages.ui.formatting import local_time, seconds
 from pages.ui.markup import escape
 from pages.ui.tables import table
+from pages.ui.trace import document_of, draw_passages, draw_text
 
-PAGE = 25  # passages per page of the table
+PASSAGES_PER_PAGE = 25  # passages per page of the table
+NEIGHBOURS = 2  # passages before and after one that is shown in its document
 MAX_TOPICS = 12  # of the starter corpus, that are listed by name
 MODES = ("hybrid", "dense", "bm25")
 
@@ -39,7 +41,7 @@ def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
             "Encoder": c.encoder,
             "Index": c.index_kind,
             "Size": megabytes(c.size_bytes),
-            "Built": c.built[:16].replace("T", " "),
+            "Built": local_time(c.built),
             "Source": c.source,
         }
         for c in corpora
@@ -57,13 +59,35 @@ def overview(corpora: list[CorpusInfo], names: list[str]) -> None:
 
 def passages(name: str) -> None:
     corpus = shared.engine().corpus(name)
-    pages = max(1, -(-len(corpus) // PAGE))
+    pages = max(1, -(-len(corpus) // PASSAGES_PER_PAGE))
     page = st.pagination(pages, key=f"corpora.page.{name}") if pages > 1 else 1
-    rows = corpus.passages((page - 1) * PAGE, PAGE)
-    caption = f"Passages {(page - 1) * PAGE + 1} to {(page - 1) * PAGE + len(rows)} of {len(corpus):,}"
+    rows = corpus.passages((page - 1) * PASSAGES_PER_PAGE, PASSAGES_PER_PAGE)
+    caption = (
+        f"Passages {(page - 1) * PASSAGES_PER_PAGE + 1} to {(page - 1) * PASSAGES_PER_PAGE + len(rows)} of {len(corpus):,}"
+    )
     columns = {"ID": st.column_config.TextColumn(width="small"), "Text": st.column_config.TextColumn(width="large")}
     table([{"ID": p.id, "Title": p.title, "Text": p.text} for p in rows], caption, columns=columns)
     st.caption(caption)
+
+
+def in_document(name: str, passage_id: str) -> None:
+    """The passage that the address names, between its neighbours in the same document."""
+    store = shared.engine().corpus(name).store
+    if not isinstance(store, PassageStore):  # of a service, which has no passage by its place
+        return
+    if (row := store.row_of(passage_id)) is None:
+        st.warning(f"Corpus {escape(name)} has no passage {escape(passage_id)}; it was built again since.")
+        return
+    first = max(0, row - NEIGHBOURS)
+    neighbours = list(enumerate(store.passages(first, 2 * NEIGHBOURS + 1), first))
+    document = document_of(passage_id)
+    with st.container(border=True, key="corpora.document"):
+        st.caption(f"**{escape(document or passage_id)}** in {escape(name)}")
+        for number, passage in neighbours:
+            if number == row or (document and document_of(passage.id) == document):
+                mark = ":material/arrow_right: " if number == row else ""
+                st.markdown(f"{mark}**{escape(passage.title)}** :small[{escape(passage.id)}]")
+                draw_text(passage.text)
 
 
 def search(name: str) -> None:
@@ -108,7 +132,7 @@ def delete(name: str) -> None:
 
 
 def starter_topics() -> None:
-    """The topics of the starter corpus, with its questions to ask."""
+    """The starter corpus's topics, with questions to ask."""
     topics = coverage(shared.settings().starter_dir)
     if not topics:
         return
@@ -167,7 +191,7 @@ def inspect_corpus(corpora: list[CorpusInfo], names: list[str]) -> None:
 
 
 def _library() -> CorpusLibrary:
-    """Of this machine: where corpora are elsewhere, the forms are not drawn."""
+    """This machine's library.  If corpora are elsewhere, the forms aren't drawn."""
     library = shared.engine().library
     assert isinstance(library, CorpusLibrary)
     return library
@@ -180,7 +204,7 @@ def _resume(upload: corpus_builds.Upload) -> None:
 
 @action("build corpora")
 def _upload(files_key: str) -> None:
-    """Callback of the form, which is emptied where the build has started."""
+    """Callback of the form, which is emptied once the build has started."""
     name = str(st.session_state.get("corpora.name") or "").strip()
     files = st.session_state.get(files_key) or []
     if not name:
@@ -201,7 +225,7 @@ def _add_wikipedia() -> None:
 
 
 def add_form(complete: set[str]) -> None:
-    """At the top of the page: files to upload, and a corpus to download."""
+    """The form at the top of the page: files to upload, and a corpus to download."""
     settings = shared.settings()
     st.subheader("Add a corpus")
     files_key = f"corpora.files{st.session_state.get('corpora.uploads', '')}"  # a new one is empty
@@ -209,13 +233,13 @@ def add_form(complete: set[str]) -> None:
         st.text_input("Corpus name", key="corpora.name", max_chars=64, placeholder="my-corpus")
         st.file_uploader(
             f"Files, or a zip of a folder (up to {settings.max_upload_mb} MB each)",
-            type=sorted({suffix.rpartition(".")[2] for suffix in UPLOADED}),
+            type=sorted({suffix.rpartition(".")[2] for suffix in uploaded()}),
             accept_multiple_files=True,
             max_upload_size=settings.max_upload_mb,
             key=files_key,
-            help=f"{', '.join(f'`{s}`' for s in UPLOADED)}, each of at most {settings.max_upload_lines:,} lines and "
+            help=f"{', '.join(f'`{s}`' for s in uploaded())}, each of at most {settings.max_upload_lines:,} lines and "
             f"{settings.max_upload_pages:,} PDF pages. Tables need the columns `id`, `text` and `title`; JSON Lines need the field `text`. "
-            "Documents are split into passages of about 100 words.",
+            f"Documents are split into passages of about {PASSAGE_WORDS} words.",
         )
         st.form_submit_button("Upload and build", type="primary", icon=":material/upload:", on_click=_upload, args=(files_key,))
     if wikipedia.NAME not in complete | jobs.running("builds").keys():
@@ -251,7 +275,7 @@ def show_report(build: jobs.BackgroundJob) -> None:
 
 @st.fragment(run_every=jobs.POLL_SECONDS)
 def watch(names: list[str]) -> None:
-    """Running builds.  The page is drawn again when one ends, and when one can be searched by words."""
+    """Running builds.  The page is redrawn when one ends, and when one can be searched by words."""
     running = jobs.running("builds")
     for name, build in running.items():
         jobs.bar("builds", name, build)
@@ -262,7 +286,7 @@ def watch(names: list[str]) -> None:
 
 
 def reports(names: list[str]) -> None:
-    """The outcome of builds.  A corpus is selected below as soon as it can be searched."""
+    """The results of builds.  A corpus is selected below as soon as it can be searched."""
     selected: set[int] = st.session_state.setdefault("corpora.selected", set())
     for name, build in list(jobs.jobs_of("builds").items()):
         if name in names and id(build) not in selected:
@@ -280,6 +304,12 @@ def main() -> None:
     st.markdown("A corpus is a set of passages with a search index. Each question is answered from one corpus.")
     library = shared.light_engine().library
     corpora, names = library.list(), library.names()
+    linked, passage = (st.query_params.get(name, "") for name in ("corpus", "passage"))
+    if passage and linked in names:
+        try:
+            in_document(linked, passage)
+        except AmbiscopeError as error:
+            shared.show_error(error)
     if remote_notice := shared.light_engine().remote_notice:
         st.info(escape(remote_notice), icon=":material/dns:")
     elif shared.store().may("build corpora"):

@@ -14,7 +14,7 @@ import streamlit as st
 
 from core.metrics.calibration import by_chance
 from core.systems import entry_of, is_rankable
-from pages.evaluate.data import SCOPES
+from pages.evaluate.data import SCOPES, summary_of
 from pages.ui import charts as drawing
 from pages.ui.formatting import axis, scaled
 from pages.ui.markup import escape, full_label
@@ -75,13 +75,6 @@ class EvaluationChart:
 # ---------------------------------------------------------------- frames
 
 
-@st.cache_data(show_spinner=False, max_entries=500)
-def summary_of(run_id: str, _store: Store | SessionStore) -> Mapping[str, Any]:
-    """A stored run never changes, and no two stores have one of the same id."""
-    summary: Mapping[str, Any] = _store.evaluations.evaluation_report(run_id).get("summary") or {}
-    return summary
-
-
 @st.cache_data(show_spinner=False, max_entries=100)
 def _error_counts(run_ids: list[str], multi: bool, _store: Store | SessionStore) -> Mapping[str, Mapping[str, int]]:
     return _store.evaluations.error_counts(run_ids, multi=multi)
@@ -99,7 +92,7 @@ def _scores(
     scopes: Sequence[str] = tuple(SCOPES),
     name: Callable[[StoredEvaluation], str] | None = None,
 ) -> pd.DataFrame:
-    """A row per score."""
+    """One row for each score."""
     return pd.DataFrame(
         {
             "run": name(run) if name else request.names[run.id],
@@ -169,7 +162,7 @@ def _variants(request: ChartRequest) -> pd.DataFrame:
 
 
 def _retrieval(request: ChartRequest) -> pd.DataFrame:
-    """Of the selected runs, and of those that measure nothing else, which would be last in every order."""
+    """Retrieval figures of the selected runs, and of the runs that measure nothing else, which would be last in every order."""
     retrieval_only = [r for r in request.runs if r.scores and all(map(_AT_K.fullmatch, r.scores))]
     runs = [*[r for r in request.selected if r not in retrieval_only], *retrieval_only][:MAX_RETRIEVAL_RUNS]
     metrics = dict.fromkeys(m for r in runs for m in r.scores if _AT_K.fullmatch(m))
@@ -274,7 +267,7 @@ RELIABILITY = EvaluationChart(
         "hover_data": ["n", "calibration error", "by chance up to"],
     },
     'Of the answers and of "no further answer" ([EOI] in the paper). '
-    "Below the dashed line, the system is overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
+    "Closer to the dashed line is better; below it, the system is overconfident. Calibration error: the mean distance from that line. By chance up to: what a perfectly calibrated system stays below in 95 "
     "of 100 such runs, so that a smaller error is no sign of a fault. Runs without probabilities are not drawn.",
     title="Reliability of probabilities",
     layout={
@@ -298,7 +291,7 @@ CHARTS = (
         _time,
         px.scatter,
         {"x": "seconds (median)", "y": "value", "color": "run", "size": "size", "size_max": 40, "log_x": True},
-        "The area of a circle shows the number of parameters; the smallest ones are unknown.",
+        "Further left is faster. The area of a circle shows the number of parameters; the smallest ones are unknown.",
     ),
     EvaluationChart(
         "Training-set size",
@@ -314,7 +307,7 @@ CHARTS = (
         _means(("precision", "recall")),
         px.bar,
         BY_METRIC,
-        value="mean (%)",
+        value="mean (%), higher is better",
         metrics=("precision", "recall"),
     ),
     EvaluationChart(
@@ -334,7 +327,7 @@ CHARTS = (
         _variants,
         px.bar,
         BY_QUESTIONS,
-        "Supervised runs saw questions with several answers in training.",
+        "Each run says whether its weights are zero-shot or supervised, which saw questions with several answers in training.",
         "Zero-shot and decoding variants",
     ),
     EvaluationChart(
@@ -344,7 +337,7 @@ CHARTS = (
         px.line,
         {"x": "passages", "y": "value", "color": "run", "line_dash": "measure", "markers": True, "log_x": True},
         "R@k: at least one answer is in the top k passages. MRecall@k: all n answers are (or k of them if n > k).",
-        value="share of questions (%)",
+        value="share of questions (%), higher is better",
         metrics=("R@k",),
     ),
     EvaluationChart(
@@ -354,7 +347,7 @@ CHARTS = (
         px.bar,
         {"x": "metric", "y": "value", "color": "run"},
         title="Grounded interpretations",
-        value="share (%)",
+        value="share (%), higher is better",
         metrics=GROUNDED,
     ),
     EvaluationChart(
@@ -378,6 +371,7 @@ CHARTS = (
             "orientation": "h",
             "hover_data": ["seconds", "seconds in the model"],
         },
+        caption="Fewer are better.",
         title="Calls and time",
         metrics=("calls",),
     ),
@@ -388,7 +382,7 @@ CHARTS = (
         _errors,
         px.bar,
         {"x": "count", "y": "run", "color": "error", "orientation": "h"},
-        "Each missing answer counts as missed, not retrieved or alias mismatch. Each wrong one counts as alias mismatch, spurious or duplicate.",
+        "Fewer are better. Each missing answer counts as missed, not retrieved or alias mismatch. Each wrong one counts as alias mismatch, spurious or duplicate.",
         metrics=("errors",),
     ),
     *(
@@ -406,7 +400,7 @@ CHARTS = (
 
 
 def drawable(request: ChartRequest) -> dict[EvaluationChart, pd.DataFrame]:
-    """The charts that have something to draw, each with its data."""
+    """The charts for which there is data, each with its data."""
     return {chart: frame for chart in CHARTS if len(frame := chart.frame(request))}
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from core.metrics.agreement.chance import Figure
-from pages.evaluate import source
 from pages.evaluate.charts import GROUNDED
-from pages.quality.tables import interval, value
+from pages.session import run_source
+from pages.ui.figures import interval, value
 from pages.ui.markup import escape
 from pages.ui.tables import table
 from storage.analysis.judges import MAX_LABELS, JudgeAgreement, judge_agreement, judges_of
@@ -39,7 +39,7 @@ def prompts_of(judge: Mapping[str, Any]) -> str:
 
 
 def model_of(judge: Mapping[str, Any]) -> str:
-    """The language model, or the reader and answerer that judge in its place."""
+    """The language model that judges, or the reader and answerer that judge in its place."""
     if not judge:
         return UNKNOWN
     if judge.get("model"):
@@ -54,7 +54,8 @@ Agreements = Mapping[str, JudgeAgreement]
 
 @st.cache_data(show_spinner=False, ttl=CACHE_SECONDS)
 def _judges(ids: tuple[str, ...], _store: Store) -> tuple[Descriptions, Agreements]:
-    """By run: the description of the judge in its report, and for the first MAX_RUNS runs the judge's agreement with people.  Raises StorageError."""
+    """By run: its report's description of the judge, and for the first MAX_RUNS runs the judge's agreement with people.  Raises
+    StorageError."""
     return judges_of(_store, ids), judge_agreement(_store, ids[:MAX_RUNS])
 
 
@@ -83,9 +84,9 @@ def rows(
 
 
 def draw(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str]) -> None:
-    """A line for each run that a judge decided something of."""
+    """One line for each run in which a judge decided something."""
     judged = tuple(run.id for run in runs if any(run.mean(m) is not None for m in JUDGED))
-    descriptions, agreements = _judges(judged, source.store().store_for("see evaluations"))
+    descriptions, agreements = _judges(judged, run_source.store().store_for("see evaluations"))
     if not descriptions:
         return
     st.markdown("**Judge of the grounded metrics, and its agreement with people**")
@@ -94,6 +95,7 @@ def draw(runs: Sequence[StoredEvaluation], run_names: Mapping[str, str]) -> None
     table(
         [{name: cell for name, cell in row.items() if name not in empty} for row in judge_rows],
         "The judge of each run, its prompt versions, and Cohen's kappa with people's judgments",
+        csv_name="judges",
     )
     st.caption(
         f"These metrics depend on the judge: {escape(', '.join(JUDGED))}. Cohen's kappa compares the judge (does the passage support the answer?) with most "

@@ -8,11 +8,13 @@ from typing import Any
 import streamlit as st
 
 from core.errors import InputError
-from core.evaluation.summary import failed_calls
-from core.systems import is_rankable, remark
-from pages.evaluate import judges, source
-from pages.evaluate.data import SCOPES, interval, metrics_of, names
-from pages.session import shared
+from core.evaluation.summary import calibration_error, failed_calls
+from core.metrics import better_of, goodness
+from core.systems import choice_of, is_rankable, remark
+from core.text import time_text
+from pages.evaluate import judges
+from pages.evaluate.data import SCOPES, interval, metrics_of, names, summary_of
+from pages.session import run_source, shared
 from pages.session.actions import action, say
 from pages.ui.formatting import format_score, is_share, scaled
 from pages.ui.markup import escape
@@ -24,7 +26,7 @@ MAX_RUNS = 500  # runs in the table
 
 def filters() -> EvaluationFilter:
     """The sidebar.  Choices come from what is stored."""
-    choices = source.store().evaluations.evaluation_choices()
+    choices = run_source.store().evaluations.evaluation_choices()
     with st.sidebar:
         st.subheader("Filter the runs")
         text = st.text_input(
@@ -33,9 +35,9 @@ def filters() -> EvaluationFilter:
             max_chars=200,
             help="Searches the run name, system, corpus, question file, checkpoint and commit.",
         )
-        systems = st.multiselect("Systems", choices["system"], key="evaluate.systems")
+        systems = st.multiselect("Systems", choices["system"], format_func=choice_of, key="evaluate.systems")
         # shipped runs are over several files, whose figures cannot be compared: the page opens on the first
-        shipped = source.current() == source.SHIPPED
+        shipped = run_source.current() == run_source.SHIPPED
         questions = st.multiselect(
             "Question files",
             choices["questions"],
@@ -49,11 +51,12 @@ def filters() -> EvaluationFilter:
 def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> None:
     """The runs, the best first; below them, without a rank, those without the metric and those of systems that only show a mechanism."""
     run_names = names(runs)
-    by_rank = sorted(runs, key=lambda r: (not _is_ranked(r, metric, scope), -(r.mean(metric, scope) or 0.0)))
+    by_rank = sorted(runs, key=lambda r: (not _is_ranked(r, metric, scope), -goodness(metric, r.mean(metric, scope) or 0.0)))
     rows = [
         _row(rank if _is_ranked(run, metric, scope) else None, run, run_names[run.id], metric, scope)
         for rank, run in enumerate(by_rank, 1)
     ]
+    better = better_of(metric)
     number_format = "%.1f" if is_share(metric) else "%.2f"
     # columns that say nothing new would push the others out of sight
     empty = [name for name, twin in (("system", "run"), ("note", "")) if all(row[name] == row.get(twin, "") for row in rows)]
@@ -62,7 +65,13 @@ def leaderboard(runs: Sequence[StoredEvaluation], metric: str, scope: str) -> No
         f"{len(rows)} runs by {metric}, {SCOPES[scope]}",
         key="evaluate.leaderboard",
         columns={
-            metric: st.column_config.NumberColumn(format=number_format, help=f"Mean over {SCOPES[scope]}"),
+            metric: st.column_config.NumberColumn(
+                format=number_format, help=f"Mean over {SCOPES[scope]}{f'; {better} is better' if better else ''}"
+            ),
+            "calibration error": st.column_config.NumberColumn(
+                format="%.1f",
+                help="Mean distance between an answer's probability and how often such answers are right, in points; lower is better",
+            ),
             "s per question": st.column_config.NumberColumn(format="%.2f", help="Median seconds per question"),
             "p95 (s)": st.column_config.NumberColumn(format="%.2f", help="Seconds: 95% of the questions took less"),
             "memory (MB)": st.column_config.NumberColumn(format="%.0f", help="Peak memory of the process, in MB"),
@@ -85,6 +94,7 @@ def _row(rank: int | None, run: StoredEvaluation, name: str, metric: str, scope:
         "note": remark(run.system, run.checkpoint),
         metric: scaled(metric, score.mean) if score else None,
         "95% interval": interval(metric, score.low, score.high) if score else "",
+        "calibration error": calibration_error(summary_of(run.id, run_source.store())),
         "n": score.n if score else run.n,
         "failed": run.failed,
         "s per question": run.seconds_median,
@@ -97,7 +107,7 @@ def _row(rank: int | None, run: StoredEvaluation, name: str, metric: str, scope:
         "digest": run.checkpoint_digest[:12],
         "commit": run.commit[:10],
         "seed": run.seed,
-        "stored": run.created.astimezone().strftime("%Y-%m-%d %H:%M"),
+        "stored": time_text(run.created),
     }
 
 
@@ -123,7 +133,7 @@ ENVIRONMENT = ("gpu", "driver", "cuda", "python", "torch", "transformers", "fais
 
 def details(run: StoredEvaluation, name: str) -> None:
     """The provenance and the means of a run, with buttons to rename and delete it."""
-    report = source.store().evaluations.evaluation_report(run.id)
+    report = run_source.store().evaluations.evaluation_report(run.id)
     provenance = report.get("provenance", {})
     facts = {
         "system": run.system,
@@ -137,7 +147,7 @@ def details(run: StoredEvaluation, name: str) -> None:
         "made on": ", ".join(f"{n} {provenance[n]}" for n in ENVIRONMENT if provenance.get(n)) or "unknown",
         "peak memory": f"{run.peak_memory_mb:,.0f} MB" if run.peak_memory_mb else "unknown",
         "parameters": f"{run.parameters:,}" if run.parameters else "unknown",
-        "finished": run.finished.astimezone().strftime("%Y-%m-%d %H:%M") if run.finished else "unknown",
+        "finished": time_text(run.finished) if run.finished else "unknown",
         "tags": ", ".join(f"{k}={v}" for k, v in run.tags.items()) or "none",
     }
     for problem in failed_calls(report.get("summary") or {}):
@@ -158,7 +168,7 @@ def details(run: StoredEvaluation, name: str) -> None:
     judges.draw([run], {run.id: name})
     with st.expander("System settings"):
         st.json(provenance.get("settings", {}))
-    if source.current() == source.SHIPPED or not shared.store().may("change evaluations"):
+    if run_source.current() == run_source.SHIPPED or not shared.store().may("change evaluations"):
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Run name", value=run.label, key=f"evaluate.label.{run.id}", max_chars=120)

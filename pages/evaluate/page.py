@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.evaluate import charts, compare, judges, leaderboard, rows, source, start_form
+from core.metrics import goodness
+from pages.evaluate import charts, compare, judges, leaderboard, rows, start_form
 from pages.evaluate.data import COLUMN_WIDTHS, VIEWS, choose_metric, names
-from pages.session import shared
+from pages.session import run_source, shared
 from storage.records.results import StoredEvaluation
 
 MAX_DRAWN = 8  # runs in a chart at the start
@@ -21,7 +22,8 @@ def all_runs(runs: Sequence[StoredEvaluation], total: int) -> None:
     with side_column:
         chart_choice = st.container()
         metric, scope = choose_metric(runs)
-        by_rank = sorted(runs, key=lambda r: -(mean if (mean := r.mean(metric, scope)) is not None else -1.0))
+        measured = {r.id: mean for r in runs if (mean := r.mean(metric, scope)) is not None}
+        by_rank = sorted(runs, key=lambda r: (r.id not in measured, -goodness(metric, measured.get(r.id, 0.0))))
         ids = st.multiselect(
             "Runs in the chart",
             [r.id for r in by_rank],
@@ -31,12 +33,19 @@ def all_runs(runs: Sequence[StoredEvaluation], total: int) -> None:
             max_selections=20,
         )
     selected = [r for r in by_rank if r.id in set(ids)]
-    request = charts.ChartRequest(runs, selected, run_names, metric, scope, source.store())
+    request = charts.ChartRequest(runs, selected, run_names, metric, scope, run_source.store())
     frames = charts.drawable(request) if selected else {}
     metrics = {metric}
     with chart_column:
         if frames:
-            menu = chart_choice.selectbox("Chart", list(dict.fromkeys(chart.menu for chart in frames)), key="evaluate.kind")
+            menus = list(dict.fromkeys(chart.menu for chart in frames))
+            missing = [name for name in dict.fromkeys(chart.menu for chart in charts.CHARTS) if name not in menus]
+            menu = chart_choice.selectbox(
+                "Chart",
+                menus,
+                key="evaluate.kind",
+                help=f"No run here has data for: {', '.join(missing)}." if missing else None,
+            )
             for chart, frame in frames.items():
                 if chart.menu == menu:
                     metrics.update(chart.metrics)
@@ -56,7 +65,7 @@ def one_run(runs: Sequence[StoredEvaluation]) -> None:
     run_id = st.selectbox("Run", list(by_id), format_func=lambda key: run_names.get(key, key), key="evaluate.one")
     if (run := by_id.get(run_id)) is None:
         return
-    request = charts.ChartRequest([run], [run], run_names, "F1 answer", "all", source.store())
+    request = charts.ChartRequest([run], [run], run_names, "F1 answer", "all", run_source.store())
     if len(frame := charts.RELIABILITY.frame(request)):
         charts.draw(charts.RELIABILITY, frame, request.metric)
     leaderboard.details(run, run_names[run.id])
@@ -67,9 +76,9 @@ def one_run(runs: Sequence[StoredEvaluation]) -> None:
 def main() -> None:
     st.header("Evaluate")
     start_form.watch()
-    source.choose()
+    run_source.choose()
     filters = leaderboard.filters()
-    evaluations = source.store().evaluations
+    evaluations = run_source.store().evaluations
     total, runs = evaluations.count_evaluations(filters), evaluations.evaluations(leaderboard.MAX_RUNS, filters=filters)
     view = st.segmented_control(
         "View", VIEWS, default=VIEWS[0], required=True, key="evaluate.view", label_visibility="collapsed"
@@ -85,16 +94,16 @@ def main() -> None:
     elif not runs:
         if evaluations.count_evaluations():
             st.info("No stored run matches the filters in the sidebar.")
-        elif not source.is_loading():
+        elif not run_source.is_loading():
             st.info(
                 "No run is stored yet. Choose Start and store to start one, or to store a run folder made on the command line.",
                 icon=":material/bar_chart_off:",
             )
-            if source.is_hidden():
+            if run_source.is_hidden():
                 st.button(
                     "Show the example runs",
                     key="evaluate.show",
-                    on_click=source.set_shown,
+                    on_click=run_source.set_shown,
                     args=(True,),
                     icon=":material/visibility:",
                 )
@@ -105,7 +114,7 @@ def main() -> None:
             one_run(runs)
         else:
             all_runs(runs, total)
-        source.describe()
+        run_source.describe()
 
 
 main()

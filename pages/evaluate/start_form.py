@@ -3,59 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import uuid
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from core.datasets import LAYOUTS, load
-from core.datasets.catalogue import DATASETS, downloaded
-from core.engine import Engine
-from core.errors import CancelledError, InputError, StorageError
+from core.errors import InputError, StorageError
 from core.evaluation.folder import RunState, run_states
 from core.evaluation.judges import CHOICES
-from core.evaluation.plan import EvaluationPlan, run_plan
-from core.text import listed
-from pages.corpora.builds import safe_names
-from pages.explore.options import COVERAGE_HELP, ready_systems
-from pages.jobs import background as jobs
+from core.evaluation.plan import EvaluationPlan
+from core.systems import choice_of
+from core.text import listed, time_text
+from pages.session import background as jobs
 from pages.session import shared
 from pages.session.actions import action, say
+from pages.session.evaluations import SUFFIXES, folder_for, question_file, question_files, run_and_store
+from pages.session.systems import COVERAGE_HELP, MAX_PASSAGES, ready_systems
+from pages.session.uploads import safe_names
 from pages.ui.formatting import duration
 from pages.ui.markup import escape, full_label
 from storage.results.run_folders import ImportedRun, import_run
-from storage.store import Store
 
 if TYPE_CHECKING:
-    from core.serve.remote import RemoteEngine
+    pass
 
-SUFFIXES = ["json", "jsonl", "gz"]
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 KINDS = (".json", ".jsonl", ".json.gz", ".jsonl.gz", ".gz")
-
-
-def question_files() -> dict[str, Path]:
-    """By name: the starter's questions, downloaded data sets, uploaded files."""
-    settings = shared.settings()
-    files = {"Starter questions": settings.starter_dir / "questions.json"}
-    for name in DATASETS:
-        files |= {f"{name}: {path.name}": path for path in downloaded(settings.home, name)}
-    uploaded = settings.home / "questions"
-    if uploaded.is_dir():
-        files |= {f"Uploaded: {p.name}": p for p in sorted(uploaded.iterdir()) if p.suffix.lstrip(".") in SUFFIXES}
-    return {name: path for name, path in files.items() if path.is_file()}
-
-
-def question_file(name: str) -> Path:
-    """One of `question_files`.  Raises InputError where it no longer exists."""
-    if (path := question_files().get(name)) is None:
-        raise InputError("this question file no longer exists; choose another one")
-    return path
 
 
 # ---------------------------------------------------------------- starting
@@ -71,7 +47,7 @@ def form() -> None:
     with st.form("evaluate.start", border=True):
         inputs, numbers, labels = st.columns(3)
         with inputs:
-            st.selectbox("System", systems, key="evaluate.new.system")
+            st.selectbox("System", systems, format_func=choice_of, key="evaluate.new.system")
             st.selectbox("Questions", list(files), key="evaluate.new.questions")
             _layout("File layout", "evaluate.new.layout")
             start = corpora.index(settings.corpus) if settings.corpus in corpora else 0
@@ -84,7 +60,9 @@ def form() -> None:
             )
         with numbers:
             st.number_input("Maximum questions (0 = all)", min_value=0, value=0, key="evaluate.new.limit")
-            st.number_input("Passages to read", min_value=1, max_value=200, value=_default_top_k(), key="evaluate.new.top_k")
+            st.number_input(
+                "Passages to read", min_value=1, max_value=MAX_PASSAGES, value=_default_top_k(), key="evaluate.new.top_k"
+            )
             st.number_input("Random seed for intervals", value=0, step=1, key="evaluate.new.seed")
         with labels:
             st.text_input("Run name", key="evaluate.new.label", max_chars=120)
@@ -94,7 +72,7 @@ def form() -> None:
             "Disambiguated questions",
             value=False,
             key="evaluate.new.clarify",
-            help="Several times slower. Needed for F1 bleu and F1 edit-f1.",
+            help="Slower. Needed for F1 bleu and F1 edit-f1.",
         )
         st.toggle("Check what the corpus covers", value=True, key="evaluate.new.check_coverage", help=COVERAGE_HELP)
         st.toggle("Save traces", value=True, key="evaluate.new.traces", help="Lets you see each step of each question later.")
@@ -112,7 +90,7 @@ def _layout(label: str, key: str) -> None:
 
 
 def _default_top_k() -> int:
-    return min(shared.settings().top_k, 200)
+    return min(shared.settings().top_k, MAX_PASSAGES)
 
 
 @action("run evaluations")
@@ -157,46 +135,8 @@ def tags(text: str) -> dict[str, object]:
     return values
 
 
-def folder_for(runs_dir: Path, plan: EvaluationPlan) -> Path:
-    """A new run folder named after the time, the system and the question file."""
-    stem = _UNSAFE.sub("-", f"{plan.system}-{Path(plan.questions).stem}")[:60].strip("-")
-    base = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{stem}"
-    number = 1
-    while (folder := runs_dir / (base if number == 1 else f"{base}-{number}")).exists():
-        number += 1
-    return folder
-
-
-def run_and_store(
-    job: jobs.BackgroundJob,
-    plan: EvaluationPlan,
-    engine: Engine | RemoteEngine,
-    store: Store,
-    folder: Path,
-    progress: Callable[[int, int], None],
-    label: str = "",
-) -> tuple[ImportedRun, Sequence[str]]:
-    """In a background job: the stored run, and its problems.  `progress`: as `run_plan`'s.
-
-    Raises AmbiscopeError, CancelledError.
-    """
-
-    def progress_or_stop(done: int, total: int) -> None:
-        progress(done, total)
-        if done < total:
-            job.stop_if_asked()
-
-    try:
-        report = run_plan(plan, engine, folder, progress=progress_or_stop, cancelled=lambda: job.stopping)
-    except CancelledError:
-        raise CancelledError(job.stopped) from None
-    report.demand()
-    job.stage = "storing the run"
-    return import_run(store.evaluations, folder, label), report.problems
-
-
 def begin(plan: EvaluationPlan, folder: Path, label: str = "") -> None:
-    """Starts or resumes a run.  Raises InputError where a run in this folder is going on, NotAllowedError."""
+    """Starts or resumes a run.  Raises InputError if a run in this folder is in progress, NotAllowedError."""
     shared.store().allow("run evaluations")
     engine, store = shared.engine(), shared.servers_store()
     stopped = "the evaluation was stopped; its answers are kept, and you can resume it"
@@ -266,7 +206,7 @@ def folders() -> None:
 def _described(state: RunState) -> str:
     system = state.about.get("system") or "a run"
     if state.finished is not None:
-        return f"{system}, finished {state.finished.astimezone():%Y-%m-%d %H:%M}"
+        return f"{system}, finished {time_text(state.finished)}"
     return f"{system}, stopped after {state.rows:,}{f' of {state.total:,}' if state.total else ''} questions"
 
 
@@ -305,8 +245,8 @@ def _keep() -> None:
 
 
 def _target(file: Path, folder: Path) -> Path:
-    """The path for an upload: its name, with part of its digest where another file has that name.  Files are never replaced, as a run
-    that is resumed reads its file again."""
+    """The path for an upload: its name, with part of its digest if another file has that name.  Files are never replaced,
+    because a resumed run reads its file again."""
     body, target = file.read_bytes(), folder / file.name
     if not target.is_file() or target.read_bytes() == body:
         return target

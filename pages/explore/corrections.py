@@ -1,4 +1,5 @@
-"""Asking again from an answer set: without the answers labelled wrong, with those added; one meaning alone; or none of these."""
+"""Asks again from an answer set: without the answers labelled wrong and with the added ones, about one meaning alone, or for
+none of these answers."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ import streamlit as st
 
 from core import types as t
 from core.systems.base.system import check_question
-from core.text import answer_key
+from core.text import answer_key, answer_keys
 from pages.explore import labels, live
-from pages.explore.options import MAX_PASSAGES, made_with
+from pages.explore.options import made_with
 from pages.explore.runner import Plan
 from pages.session import shared
 from pages.session.actions import action, reported
+from pages.session.systems import MAX_PASSAGES
 from pages.ui.markup import escape, full_label
 from storage.records.results import Judgment
 
@@ -22,21 +24,28 @@ MAX_CHARS = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class Corrections:
-    """Of one prediction: positions that the user labelled wrong, and the answers that they added."""
+class PredictionCorrections:
+    """A person's corrections of one prediction: positions of the answers labelled wrong, and the added answers."""
 
     struck: frozenset[int] = frozenset()
     added: tuple[str, ...] = ()
 
 
-def corrections_of(prefix: str, judged: Mapping[int, Sequence[Judgment]]) -> Corrections:
+def corrections_of(prefix: str, judged: Mapping[int, Sequence[Judgment]]) -> PredictionCorrections:
     """`judged`: the labels of the stored prediction, by position."""
     struck = (p for p, judgments in judged.items() if (mine := labels.mine(judgments)) and mine.verdict == "wrong")
-    return Corrections(frozenset(struck), tuple(st.session_state.get(f"{prefix}.added", ())))
+    return PredictionCorrections(frozenset(struck), tuple(st.session_state.get(f"{prefix}.added", ())))
 
 
-def corrected(question: t.Question, answers: tuple[t.Answer, ...], corrections: Corrections) -> t.Question:
-    """The question to continue with: pinned are the answers before the first struck one, and every added one; banned the struck ones.
+def new_answers(prediction: t.Prediction, corrections: PredictionCorrections) -> list[str]:
+    """The added answers that the prediction does not have."""
+    keys = answer_keys(a.text for a in prediction.answers)
+    return [text for text in dict.fromkeys(corrections.added) if answer_key(text) not in keys]
+
+
+def corrected(question: t.Question, answers: tuple[t.Answer, ...], corrections: PredictionCorrections) -> t.Question:
+    """The question to continue with.  Answers before the first struck one and all added ones are pinned; struck ones are
+    banned.
 
     Answers pinned or banned before stay so, unless these corrections say otherwise.
     """
@@ -53,6 +62,7 @@ def _add(prefix: str) -> None:
     text = " ".join(str(st.session_state.pop(f"{prefix}.new", "")).split())
     if text:
         st.session_state[f"{prefix}.added"] = [*st.session_state.get(f"{prefix}.added", ()), text]
+        st.session_state[f"{prefix}.adder"] = False  # closed: it would cover the button that continues
 
 
 @reported
@@ -62,14 +72,14 @@ def _undo(prefix: str, saved: str) -> None:
 
 
 def adder(prefix: str, side: str) -> None:
-    with st.popover(full_label("Add an answer", side), icon=":material/add:"):
+    with st.popover(full_label("Add an answer", side), icon=":material/add:", key=f"{prefix}.adder", on_change="rerun"):
         st.text_input("Answer to add", key=f"{prefix}.new", max_chars=MAX_CHARS)
         st.button("Add", key=f"{prefix}.add", on_click=_add, args=(prefix,), type="primary")
 
 
-def bar(prefix: str, saved: str, prediction: t.Prediction, corrections: Corrections) -> None:
-    """A summary of the corrections, and the button that continues; nothing where there are none."""
-    if corrections == Corrections():
+def bar(prefix: str, saved: str, prediction: t.Prediction, corrections: PredictionCorrections) -> None:
+    """A summary of the corrections and the button that continues; empty if there are none."""
+    if corrections == PredictionCorrections():
         return
     question = corrected(prediction.question, prediction.answers, corrections)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
@@ -88,8 +98,8 @@ def bar(prefix: str, saved: str, prediction: t.Prediction, corrections: Correcti
         st.button("Undo", key=f"{prefix}.undo", icon=":material/undo:", on_click=_undo, args=(prefix, saved))
 
 
-def _plan(question: t.Question, info: t.SystemInfo, corrections: Corrections = Corrections()) -> Plan:
-    """A run by the same system with the same options."""
+def _plan(question: t.Question, info: t.SystemInfo, corrections: PredictionCorrections = PredictionCorrections()) -> Plan:
+    """A run of the same system with the same options."""
     return Plan(question, info.name, info.corpus, made_with(info), corrections.added)
 
 
@@ -100,14 +110,14 @@ def _continue(plan: Plan) -> None:
 
 @action("ask questions")
 def ask_instead(prediction: t.Prediction, text: str) -> None:
-    """Callback: asks a rewritten question, over the same passages where the question had its own."""
+    """Callback: asks a rewritten question, over the same passages if the question had its own."""
     question = check_question(t.Question(text, passages=prediction.question.passages), shared.settings().max_question_chars)
     st.session_state["explore.question"] = question.text
     live.start([_plan(question, prediction.system)])
 
 
 def ask_edited(prediction: t.Prediction, key: str) -> None:
-    """Callback.  `key`: of the field that holds the question."""
+    """Callback: asks the edited question.  `key`: the field's."""
     ask_instead(prediction, str(st.session_state.get(key, "")))
 
 

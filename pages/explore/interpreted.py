@@ -19,7 +19,7 @@ MAX_NAMED = 30  # interpretations, above which a map has no names
 
 
 def draw(prediction: t.Prediction, prefix: str) -> None:
-    """Nothing where the run clustered no interpretations, or too few for a map."""
+    """Draws the map, unless the run clustered no interpretations, or too few for a map."""
     placed = next((e.placed for e in prediction.events if isinstance(e, t.InterpretationsClustered)), ())
     if len(placed) < MIN_MAPPED:
         return
@@ -38,8 +38,8 @@ def draw(prediction: t.Prediction, prefix: str) -> None:
 
 
 def interpretation_map(placed: Sequence[t.InterpretationPlaced], interpretations: Sequence[t.Interpretation]) -> go.Figure:
-    """A point for each, coloured by cluster, the kept ones named.  `placed[i].index` is a position in `interpretations`: those that passages
-    proposed, in the order of reading."""
+    """One point for each interpretation, coloured by cluster, with the kept ones named.  `placed[i].index` is a position in
+    `interpretations`, the ones that passages proposed in reading order."""
     frame = pd.DataFrame(
         {
             "x": p.x,

@@ -43,7 +43,7 @@ def mine(judgments: Iterable[Judgment]) -> Judgment | None:
 
 
 def _save(prediction_id: str, position: int, version: int) -> None:
-    """Callback of both widgets: stores their values.  `version`: of the judgment that they were drawn from."""
+    """Callback of both widgets: stores their values.  `version`: that of the judgment that they were drawn from."""
     state = st.session_state
     label = state.get(_key(prediction_id, position, "choice"))
     note = str(state.get(_key(prediction_id, position, "note")) or "").strip()
@@ -52,7 +52,7 @@ def _save(prediction_id: str, position: int, version: int) -> None:
 
 @reported
 def _store(prediction_id: str, position: int, label: str | None, note: str, version: int) -> None:
-    """A change made meanwhile in another window stays, and the error names both."""
+    """Stores a label.  A change made meanwhile in another window stays, and the error names both."""
     store, user = shared.store(), shared.annotator()
     if label is None and not note:
         store.labels.clear_judgment(prediction_id, position, user, expected_version=version)
@@ -69,14 +69,14 @@ def take_back(prediction_id: str, label: str) -> None:
 
 
 def label_added(prediction_id: str, positions: Iterable[int]) -> None:
-    """Labels answers as correct that the user has not labelled yet, if they may label."""
+    """Labels as correct the answers that the user hasn't labelled yet, if they may label."""
     for position in positions:
         with suppress(AmbiscopeError):  # a label of another window stays; the correction itself continues in any case
             shared.store().labels.judge(prediction_id, position, shared.annotator(), "correct", expected_version=0)
 
 
 def controls(prediction_id: str, position: int, judgments: list[Judgment], side: str = "") -> None:
-    """Label and note of the user.  `side`: where two predictions are compared, which one it is."""
+    """The user's label and note.  `side`: which prediction it is if two are compared."""
     judgment = mine(judgments)
     choice, note = _key(prediction_id, position, "choice"), _key(prediction_id, position, "note")
     # the stored value overrides a widget's: another tab may have changed it; this tab's change was stored by its callback

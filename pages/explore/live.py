@@ -9,15 +9,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from core.systems import title_of
 from core.text import answer_key
 from pages.explore import labels
 from pages.explore.rows import row
 from pages.explore.runner import Plan, QuestionRun
-from pages.explore.trace import TraceView
-from pages.jobs import background as jobs
+from pages.session import background as jobs
 from pages.session import shared, sign_in
 from pages.ui.markup import escape
+from pages.ui.trace import TraceView
 
 POLL_SECONDS = 0.15  # between two looks at a worker
 QUIET_SECONDS = 15.0  # without an event, after which the page says that the machine may be busy
@@ -35,7 +34,7 @@ def drop() -> None:
 
 
 def start(plans: Sequence[Plan]) -> None:
-    """Raises NotAllowedError."""
+    """Starts a run.  Raises NotAllowedError."""
     shared.store().allow("ask questions")
     drop()
     st.query_params.from_dict({k: v for k, v in st.query_params.items() if k == sign_in.ADDRESS})
@@ -50,7 +49,7 @@ def stop() -> None:
 
 
 def save(run: QuestionRun) -> None:
-    """Stores a finished run, once; keeps the error where the store refuses."""
+    """Stores a finished run once, and keeps the error if the store refuses."""
     prediction = run.prediction()
     if run.saved or run.error is not None or prediction is None:
         return
@@ -76,7 +75,7 @@ class _Side:
         self.progress = "", 0, time.monotonic()  # stage, number of events, and the time of their last change
 
     def _hint(self) -> str:
-        """That Stop cancels, for a person who waits for other questions, or longer than usual."""
+        """A hint that Stop cancels, for a person who waits for other questions or longer than usual."""
         stage, events = self.run.stage, len(self.run.events)
         if self.progress[:2] != (stage, events):
             self.progress = stage, events, time.monotonic()
@@ -95,13 +94,14 @@ class _Side:
         if events or time.monotonic() - self.state_time >= STATE_SECONDS:
             stage = "stopping after this step" if self.run.stopping and not self.run.done else self.run.stage
             icon = "pending" if self.run.waits else "hourglass_top"
-            title = escape(title_of(self.run.plan.system))
+            title = escape(self.run.plan.system)
             self.state.markdown(f":material/{icon}: **{title}**: {escape(stage)} · {self.run.seconds:.1f} s{self._hint()}")
             self.state_time = time.monotonic()
         if any(isinstance(e, (t.StepFinished, t.AnswerRejected, t.QuestionClarified)) for e in events):
             prediction = self.run.prediction()
             if prediction is not None:
                 self.rows.markdown("\n\n".join(row(prediction, a) for a in prediction.answers))  # in the order of the steps
+        self.view.is_calibrated = self.run.info.is_calibrated
         for event in events:
             self.view.add(event)
         self.drawn += len(events)

@@ -1,4 +1,4 @@
-"""The sidebar of the explore page: corpus, system, options, recent predictions; and setting it to the options of a stored prediction."""
+"""Explore's sidebar: corpus, system, options, recent predictions; and setting it to a stored prediction's options."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from core import types as t
-from core.engine import SystemStatus
 from core.errors import AmbiscopeError
-from core.systems import SYSTEMS, choice_of, entry_of, is_bundled, options_of, passages_to_read, title_of
+from core.systems import choice_of, entry_of, is_bundled, mechanism_only, options_of, passages_to_read
 from core.systems.base.options import Options
 from core.text import listed
 from core.trace import from_json
 from pages.explore.runner import Plan
 from pages.session import shared
+from pages.session.systems import COVERAGE_HELP, MAX_PASSAGES, ready_systems
 from pages.ui.markup import escape, short
 
-MAX_PASSAGES = 200
-RECENT = 12
-COVERAGE_HELP = "Refuses answers whose document does not mention the names, numbers, years and quoted titles of the question."
+RECENT_QUESTIONS = 12
 
 VALUE_LABELS = {
     "none": "None",
@@ -63,15 +60,8 @@ class Choices:
         return [Plan(question, system, self.corpus, options) for system, options in self.sides]
 
 
-def ready_systems(statuses: Sequence[SystemStatus], default: str) -> list[str]:
-    """Names to choose from, the default first; a hidden system can be chosen only by being the default."""
-    names = [s.name for s in statuses if s.ready]
-    is_hidden = default not in [s.name for s in statuses]
-    return sorted([default, *names] if is_hidden else names, key=lambda name: name != default)
-
-
 class _Fields:
-    """Draws the fields of the sidebar, marks those that were changed, and can reset them."""
+    """Draws the fields of the sidebar, marks the changed ones, and can reset them."""
 
     def __init__(self) -> None:
         self.changed: dict[str, Any] = {}  # key -> its default
@@ -101,16 +91,14 @@ class _Fields:
 
 
 def _top_k_key(system: str, prefix: str, bound: int) -> str:
-    """Key of the number of passages to read: a number set for a large corpus may be too high for a small one."""
-    key = f"{prefix}.top_k.{system}" if SYSTEMS[system].passages else f"{prefix}.top_k"
+    """The key of the number of passages to read, one for each corpus, because a number set for a large corpus may be too high
+    for a small one."""
+    key = f"{prefix}.top_k.{system}" if entry_of(system).passages else f"{prefix}.top_k"
     return key if bound == MAX_PASSAGES else f"{key}.{bound}"
 
 
-def _side(
-    label: str, suffix: str, names: list[str], prefix: str, passages: int, fields: _Fields, place: DeltaGenerator
-) -> tuple[str, Options]:
-    """One system with its options.  `suffix`: of their labels, where two systems are compared; `passages`: their number in the corpus,
-    0 if unknown; `place`: for the field with the number of passages to read."""
+def _system(label: str, names: list[str], prefix: str, fields: _Fields) -> str:
+    """The choice of a system, with a note about it.  `names`: the first is the default."""
     settings = shared.settings()
     key = f"{prefix}.system"
     current = st.session_state.get(key) or names[0]
@@ -122,31 +110,37 @@ def _side(
             names,
             key=key,
             default=names[0],
-            words=choice_of(names[0]),
+            words=names[0],
             format_func=partial(choice_of, bundled=bundled),
             help=escape(f"{current}: {entry_of(current).summary}."),
         )
     )
-    entry = SYSTEMS[system]
-    if bundled and entry.mechanism_only:
-        st.caption(f"Mechanism only: {escape(entry.mechanism_only)}.")
+    entry = entry_of(system)
+    if bundled and (reason := mechanism_only(system)):
+        st.caption(f"Mechanism only: {escape(reason)}.")
     if entry.missing and not (settings.lm_url or settings.lm_local):
         st.caption(f"{escape(entry.missing[:1].upper() + entry.missing[1:])}.")
     if bundled and entry.expect:
         st.caption(entry.expect)
+    return system
+
+
+def _options(system: str, suffix: str, prefix: str, passages: int, fields: _Fields) -> Options:
+    """The options of a chosen system.  `suffix`: for their labels if two systems are compared.  `passages`: the number in the
+    corpus, 0 if unknown."""
+    settings = shared.settings()
     bound = min(passages or MAX_PASSAGES, MAX_PASSAGES)
     default = min(passages_to_read(system, settings.top_k), bound)
-    with place:
-        top_k = fields.draw(
-            st.number_input,
-            f"Passages to read{suffix}",
-            min_value=1,
-            max_value=bound,
-            value=default,
-            key=_top_k_key(system, prefix, bound),
-            default=default,
-            help=f"The corpus has {passages:,} passages." if passages else None,
-        )
+    top_k = fields.draw(
+        st.number_input,
+        f"Passages to read{suffix}",
+        min_value=1,
+        max_value=bound,
+        value=default,
+        key=_top_k_key(system, prefix, bound),
+        default=default,
+        help=f"The corpus has {passages:,} passages." if passages else None,
+    )
     default = min(settings.max_answers, 50)
     max_answers = fields.draw(
         st.number_input, f"Maximum answers{suffix}", 1, 50, default, key=f"{prefix}.max_answers", default=default
@@ -176,11 +170,12 @@ def _side(
     label = f"Check what the corpus covers{suffix}"
     check_coverage = fields.toggle(label, f"{prefix}.check_coverage", True, help=COVERAGE_HELP)
     extra = _choices(system, prefix, fields)
-    return system, Options(int(top_k), int(max_answers), stop_above, clarify, check_coverage, extra)
+    return Options(int(top_k), int(max_answers), stop_above, clarify, check_coverage, extra)
 
 
 def restore(predictions: Sequence[t.Prediction]) -> None:
-    """Sets the sidebar to the options of these predictions, one or two to compare.  Fields of a corpus or system that is gone stay."""
+    """Sets the sidebar to the options of these predictions, one or two to compare.  Fields of a corpus or system that no longer
+    exists don't change."""
     state, corpus = st.session_state, predictions[0].system.corpus
     if corpus in shared.light_engine().library.names():
         state["explore.corpus"] = corpus
@@ -201,8 +196,8 @@ def restore(predictions: Sequence[t.Prediction]) -> None:
 
 
 def made_with(info: t.SystemInfo) -> Options:
-    """The options of a prediction, the defaults where another program's settings are no options; where its corpus now has fewer passages,
-    all of them."""
+    """A prediction's options, or the defaults if another program's settings aren't options.  If its corpus now has fewer
+    passages, all of them."""
     try:
         options = from_json(Options, info.settings)
     except AmbiscopeError:
@@ -214,7 +209,7 @@ def made_with(info: t.SystemInfo) -> Options:
 def _choices(system: str, prefix: str, fields: _Fields) -> dict[str, str]:
     """A selection for each option of the system that has a few named values.  Returns those that differ from the default."""
     changed = dict[str, str]()
-    is_clustered = SYSTEMS[system].view == "interpretations"
+    is_clustered = entry_of(system).view == "interpretations"
     with st.expander("Clustering", icon=":material/bubble_chart:") if is_clustered else st.container():
         for name, values in ((row.name, row.values) for row in options_of(system).rows() if row.in_menu):
             value = fields.draw(
@@ -240,41 +235,39 @@ def sidebar() -> Choices:
     fields = _Fields()
     with st.sidebar:
         reset_place = st.container()
-        st.subheader("What to read", anchor=False)
         start = names.index(settings.corpus) if settings.corpus in names else 0
         default = names[start] if names else None
         corpus = fields.draw(
             st.selectbox, "Corpus", names, index=start if names else None, key="explore.corpus", default=default
         )
-        top_k_place = st.container()
-        count = shared.passages_of(str(corpus))
         ready = ready_systems(statuses, settings.system)
+        systems = {"explore.first": _system("System", ready, "explore.first", fields)} if ready else {}
+        if ready and fields.toggle("Compare with a second system", "explore.compare"):
+            others = sorted(ready, key=lambda name: name == systems["explore.first"])  # the default: another one than the first
+            systems["explore.second"] = _system("Second system", others, "explore.second", fields)
+        count = shared.passages_of(str(corpus))
         sides: list[tuple[str, Options]] = []
-        if ready:
-            st.subheader("How to answer", anchor=False)
-            sides.append(_side("System", "", ready, "explore.first", count, fields, top_k_place))
-            st.subheader("Compare", anchor=False)
-            if fields.toggle("Compare with a second system", "explore.compare"):
-                second = _side("Second system", " (second system)", ready, "explore.second", count, fields, st.container())
-                sides.append(second)
+        for (prefix, system), suffix in zip(systems.items(), ("", " (second system)")):
+            st.subheader(f"Settings of {escape(system)}{suffix}", anchor=False)
+            sides.append((system, _options(system, suffix, prefix, count, fields)))
         with reset_place:
             fields.reset_button()
         unavailable = [s for s in statuses if not s.ready]
         if unavailable:
             with st.expander(f"{listed(len(unavailable), 'system')} not available"):
                 for status in unavailable:
-                    st.markdown(f"**{escape(title_of(status.name))}**: {escape(status.summary)}")
+                    st.markdown(f"**{escape(status.name)}**: {escape(status.summary)}")
                     st.caption(f"Needs {escape(', '.join(status.needs))}. {escape(status.why_not)}")
         recent()
     return Choices(str(corpus or ""), tuple(sides))
 
 
 def recent() -> None:
-    """Links to stored predictions, the newest first."""
+    """Links to stored predictions, newest first."""
     with st.expander("Recent predictions", icon=":material/history:"):
         text = st.text_input("Search the questions", key="explore.filter", max_chars=200)
         try:
-            rows = shared.store().predictions.recent_predictions(RECENT, text=text.strip())
+            rows = shared.store().predictions.recent_predictions(RECENT_QUESTIONS, text=text.strip())
         except AmbiscopeError as error:
             shared.show_error(error)
             return
@@ -284,6 +277,6 @@ def recent() -> None:
             st.page_link(
                 "pages/explore/page.py",
                 label=escape(short(row.question, 60)),
-                help=escape(f"{title_of(row.system)} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
+                help=escape(f"{row.system} over {row.corpus}: {short(', '.join(row.answers) or 'no answer', 120)}"),
                 query_params={"prediction": row.id},
             )

@@ -14,9 +14,10 @@ from pages.explore import live, options, pasted
 from pages.explore import sides as aligned
 from pages.explore.result import draw_result
 from pages.explore.runner import QuestionRun
-from pages.quality import learning
-from pages.session import shared
+from pages.session import retraining, shared, to_explore
+from pages.session.actions import reported
 from pages.ui.markup import escape
+from storage.access.blindness import BlindError
 from storage.records.results import StoredPrediction
 
 STARTER = "starter"
@@ -27,18 +28,18 @@ EXAMPLES = (  # of the starter corpus, each ambiguous in a different way
     "Where does The Office take place?",
     "How many times was Cats performed in its original run?",
 )
-LINKED = ("prediction", "other")  # URL parameters: ids of the predictions on the page
-SIDES = (", left side", ", right side")  # read aloud after labels that two compared runs share
+LINKED_PARAMETERS = ("prediction", "other")  # URL parameters: ids of the predictions on the page
+SIDE_LABELS = (", left side", ", right side")  # read aloud after labels that two compared runs share
 
 
 def ask(text: str | None = None) -> None:
-    """Callback: notes what to ask; the run starts when the sidebar's choices are known."""
+    """Callback: records what to ask.  The run starts when the sidebar's choices are known."""
     state = st.session_state
     if text is not None:
         state["explore.question"] = text
     state["explore.ask"] = state.get("explore.question", "")
-    if state.get(pasted.SWITCH):
-        state["explore.ask.pasted"] = str(state.get(pasted.TEXT) or "")
+    if state.get(to_explore.SWITCH):
+        state["explore.ask.pasted"] = str(state.get(to_explore.TEXT) or "")
 
 
 def opening(corpus: str, empty: bool) -> None:
@@ -81,7 +82,7 @@ def begin(choices: options.Choices) -> bool:
     if text is None:
         return False
     if passages is not None:  # the person may have had to sign in again, which keeps texts and no switch
-        st.session_state.update({pasted.SWITCH: True, pasted.TEXT: passages})
+        st.session_state.update({to_explore.SWITCH: True, to_explore.TEXT: passages})
     question = check_question(pasted.question(text), shared.settings().max_question_chars)
     if not choices.sides:
         raise InputError("no system is ready; the sidebar shows what each one needs")
@@ -93,7 +94,7 @@ def begin(choices: options.Choices) -> bool:
 
 def linked() -> list[StoredPrediction]:
     """The predictions that the address names.  Raises NotFoundError, StorageError."""
-    ids = [st.query_params.get(name, "") for name in LINKED]
+    ids = [st.query_params.get(name, "") for name in LINKED_PARAMETERS]
     is_new = tuple(ids) != st.session_state.get("explore.link", ("", ""))  # another link was opened in this tab
     if not is_new and live.runs():
         return []
@@ -104,13 +105,22 @@ def linked() -> list[StoredPrediction]:
     predictions = [shared.store().predictions.get_prediction(i) for i in dict.fromkeys(ids) if i]
     if is_new and predictions:
         st.session_state["explore.question"] = predictions[0].prediction.question.text
-        pasted.put(predictions[0].prediction.question.passages)
+        to_explore.put(predictions[0].prediction.question.passages)
         options.restore([p.prediction for p in predictions])
     return predictions
 
 
+@reported
+def _show_judged() -> None:
+    for name in LINKED_PARAMETERS:
+        if prediction := st.query_params.get(name, ""):
+            shared.store().blindness.show_prediction(prediction, shared.annotator())
+    st.session_state.pop("explore.link", None)  # read like a link that was just opened
+
+
 def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun]) -> None:
-    """`sides`: prediction, its stored id, prefix of its keys; `runs`: those that ended without being saved, in the same order."""
+    """`sides`: prediction, its stored id, prefix of its keys. `runs`: those that ended without being saved, in the same
+    order."""
     predictions = [p for p, *_ in sides if p is not None]
     shared_answers: tuple[Set[int], Set[int]] = frozenset(), frozenset()
     if len(predictions) == 2:
@@ -118,25 +128,25 @@ def draw(sides: list[tuple[Prediction | None, str, str]], runs: list[QuestionRun
         shared_answers = aligned.in_both(first.answers, second.answers)
         aligned.draw(first, second, len(shared_answers[0]))
     ids, is_comparison = [saved for _, saved, _ in sides], len(sides) > 1
-    link = urlencode(list(zip(LINKED, ids))) if all(ids) else ""
+    link = urlencode(list(zip(LINKED_PARAMETERS, ids))) if all(ids) else ""
     for number, ((prediction, saved, prefix), column) in enumerate(zip(sides, st.columns(len(sides), gap="medium"))):
         with column:
             if runs:
                 live.show_run_error(runs[number])
             if prediction is not None and is_comparison:
-                draw_result(prediction, saved, prefix, link, shared_answers[number], SIDES[number])
+                draw_result(prediction, saved, prefix, link, shared_answers[number], SIDE_LABELS[number])
             elif prediction is not None:
                 draw_result(prediction, saved, prefix, link)
     if any(ids):
-        learning.draw("explore.learn")
+        retraining.button("explore.learn")
 
 
 def finish(runs: list[QuestionRun]) -> None:
     """After the last event: the address gets the ids of saved predictions; errors stay on the page."""
-    for name, run in zip(LINKED, runs):
+    for name, run in zip(LINKED_PARAMETERS, runs):
         if run.saved:
             st.query_params[name] = run.saved
-    st.session_state["explore.link"] = tuple(st.query_params.get(name, "") for name in LINKED)
+    st.session_state["explore.link"] = tuple(st.query_params.get(name, "") for name in LINKED_PARAMETERS)
     if all(run.saved for run in runs):
         st.session_state["explore.runs"] = []
     st.rerun()
@@ -161,6 +171,10 @@ def main() -> None:
     with st.empty().container():  # replaced as a whole: else parts of an earlier result stay below a run, greyed out
         if problem is not None:
             shared.show_error(problem)
+            if isinstance(problem, BlindError) and problem.can_show:
+                st.button(
+                    "Show it, my work is final", key="explore.blind.show", icon=":material/visibility:", on_click=_show_judged
+                )
         elif runs and not all(run.done and (run.saved or run.error or run.save_error) for run in runs):
             live.watch(runs)
             finish(runs)

@@ -1,4 +1,4 @@
-"""One run of a system in a worker thread: the worker computes and fills a list, the script thread draws it.
+"""One run of a system in a worker thread: the worker computes and fills a list, and the script thread draws it.
 
 No Streamlit call is made in the worker.  It stops on request, and also when nobody has watched it for a while: the browser
 was closed, or shows another page.
@@ -17,8 +17,8 @@ from core.errors import CancelledError
 from core.systems.base.options import Options
 from core.systems.base.system import queue_note
 from core.trace import fold
-from pages.jobs.background import BackgroundJob
 from pages.session import libraries
+from pages.session.background import BackgroundJob
 
 if TYPE_CHECKING:
     from core.serve.remote import RemoteEngine
@@ -28,7 +28,7 @@ ABANDONED_SECONDS = 15.0  # a run that nobody has watched for this long is stopp
 
 @dataclass(frozen=True)
 class Plan:
-    """A run to start.  `added`: answers that a person has added so far."""
+    """A run to start.  `added`: the answers that a person has added so far."""
 
     question: t.Question
     system: str
@@ -38,7 +38,7 @@ class Plan:
 
 
 class QuestionRun(BackgroundJob):
-    """A question that is being answered.  `events` only grows."""
+    """A question in progress.  `events` only grows."""
 
     def __init__(self, engine: Engine | RemoteEngine, plan: Plan) -> None:
         super().__init__(self._answer, plan.system, "loading the libraries")

@@ -1,4 +1,4 @@
-"""One result to share: as Markdown, and as a card (PNG), both with their origin and address."""
+"""Shares one result, as Markdown and as a card (PNG), both with their origin and address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from core import __version__
 from core import types as t
-from core.text import answer_key, question_key
-from pages.ui.formatting import percent
+from core.text import answer_key, date_text, probability_text, question_key
 from pages.ui.markup import escape, short
 
 WIDTH, MARGIN = 1200, 48  # pixels
@@ -29,11 +28,12 @@ def citation(prediction: t.Prediction, link: str, day: date) -> str:
     info = prediction.system
     origin = f"system {info.name}" + (f", corpus {info.corpus}" if info.corpus else "")
     weights = f", weights {info.checkpoint_digest[:12]}" if info.checkpoint_digest else ""
-    return f"Ambiscope {__version__}, {origin}{weights}, {day:%Y-%m-%d}." + (f" {link}" if link else "")
+    return f"Ambiscope {__version__}, {origin}{weights}, {date_text(day)}." + (f" {link}" if link else "")
 
 
 def questions_of(prediction: t.Prediction, answer: t.Answer) -> list[str]:
-    """The rewritten questions of an answer, without the question as it was asked: a grounded system may have several, others one."""
+    """The rewritten questions of an answer, without the original question.  A grounded system may have several, others have
+    one."""
     questions = [i.question for i in prediction.interpretations if answer_key(i.answer) == answer_key(answer.text)]
     clarification = prediction.clarification_of(answer.text)
     if clarification and not questions:
@@ -47,7 +47,7 @@ def rows(prediction: t.Prediction) -> list[tuple[str, str, str]]:
     lines = []
     for answer in prediction.answers:
         titles = dict.fromkeys(source_of(prediction, e.passage_id) for e in answer.evidence)
-        chance = "kept by a person" if answer.pinned else percent(answer.probability)
+        chance = "kept" if answer.pinned else probability_text(answer.probability, prediction.system.is_calibrated)
         lines.append((f"{answer.text} ({chance})", next(iter(questions_of(prediction, answer)), ""), "; ".join(titles)))
     return lines
 

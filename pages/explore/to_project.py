@@ -1,18 +1,18 @@
-"""From a result on Explore to an item of a project: the question and its answers, as corrected, as suggestions."""
+"""Turns a result on Explore into an item of a project: the question, with its corrected answers as suggestions."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.explore.corrections import Corrections
+from pages.explore.corrections import PredictionCorrections
 from pages.session import shared
 from pages.session.actions import reported, say
 from pages.ui.markup import escape, full_label
 
 
-def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> None:
-    """Only for those who may manage projects, once the prediction is stored.  `saved`: its id; `prefix`: of its keys; `side`: which of two
-    results it is."""
+def draw(saved: str, prefix: str, corrections: PredictionCorrections, side: str = "") -> None:
+    """Draws the form for those who may manage projects, once the prediction is stored.  `saved`: its id.  `prefix`: of its
+    keys.  `side`: which of two results it is."""
     store = shared.store()
     if not saved or not store.may("manage projects"):
         return
@@ -37,7 +37,7 @@ def draw(saved: str, prefix: str, corrections: Corrections, side: str = "") -> N
 
 
 @reported
-def _add(saved: str, key: str, corrections: Corrections) -> None:
+def _add(saved: str, key: str, corrections: PredictionCorrections) -> None:
     project = st.session_state[key]
     store = shared.store()
     store.intake.add_prediction(shared.annotator(), project, saved, struck=corrections.struck, added=corrections.added)

@@ -1,1 +1,1 @@
-"""What surrounds every page: name, version, glossary and shortcuts."""
+"""The frame of every page: name, version, glossary and shortcuts."""

@@ -10,8 +10,8 @@ from streamlit.navigation.page import StreamlitPage
 from core import __version__
 from core.settings import ROOT
 from pages.frame import glossary as sheet
-from pages.jobs import background as jobs
 from pages.server.tab_icon import ICON
+from pages.session import background as jobs
 from pages.session import shared
 
 LIGHT, DARK = ("#1f2937", "#0068c9"), ("#f3f4f6", "#60b4ff")  # letters and mark on a light and on a dark page
@@ -35,7 +35,7 @@ def _changelog() -> None:
 
 
 def footer() -> None:
-    """At the end of the sidebar: running jobs, and the version with its change log."""
+    """The end of the sidebar: running jobs, and the version with its change log."""
     with st.sidebar:
         running = sum(not job.done for *_, job in jobs.all_jobs())
         if running:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.text import PASSAGE_WORDS
+from pages.ui import keys
 from pages.ui.markup import escape
 
 BUTTON = "guide.sheet"
@@ -15,12 +17,12 @@ WORDS = {
     "disambiguated question": "The question with a small change, so that it has exactly one of the answers.",
     "evidence": "The passage, and the place in it, that an answer was read from.",
     "[EOI]": "End of iteration: the model says that no answer is left.",
-    "passage": "At most 100 words of a document with a title.",
+    "passage": f"At most {PASSAGE_WORDS} words of a document with a title.",
     "step": "One turn of the loop: the answers so far, the candidates, and the choice among them.",
     "interpretation": "A disambiguated question, its answer, and the passage that supports it.",
     "system": "What turns a question into an answer set.",
     "trace": "All that happened in one run; enough to draw its page again.",
-    "label": "What a person says of an answer: correct, wrong, unsupported, duplicate, outdated or contradicts.",
+    "label": "A person's assessment of an answer: correct, wrong, unsupported, duplicate, outdated or contradicts.",
     "judge": "A model that grades answers; never a person.",
 }
 
@@ -35,8 +37,6 @@ def _component() -> Callable[..., object]:
 
 @st.dialog("Glossary and shortcuts", width="large")
 def _sheet() -> None:
-    from pages.annotate import generation, judging, suggestions, validation  # late: the first page does not need them
-
     st.markdown("**Words**")
     st.markdown(
         "\n".join(["| word | what it means |", "|---|---|", *(f"| **{escape(w)}** | {escape(m)} |" for w, m in WORDS.items())])
@@ -45,10 +45,10 @@ def _sheet() -> None:
     groups = {
         "every page": (("?", "this sheet"),),
         "Explore": (("Enter", "ask the question"),),
-        "Annotate": (("U", "undo"), ("Ctrl+Enter", "submit")),
-        "Annotate, writing": (*generation.KEYS, *suggestions.KEYS, suggestions.REJECT),
-        "Annotate, validation": (*validation.KEYS, *suggestions.KEYS),
-        "Annotate, judging": judging.KEYS,
+        "Annotate": (*keys.EVERYWHERE, *keys.REOPENING, *keys.SEARCHING),
+        "Annotate, writing": (*keys.WRITING, *keys.SUGGESTIONS, *keys.REJECTING, *keys.READING),
+        "Annotate, validation": (*keys.VALIDATION, *keys.SUGGESTIONS, *keys.READING),
+        "Annotate, judging": (*keys.JUDGING, *keys.COMPARING),
     }
     rows = [
         f"| {escape(page)} | {' · '.join(f':gray-badge[{escape(key)}] {escape(effect)}' for key, effect in keys)} |"
@@ -59,7 +59,7 @@ def _sheet() -> None:
 
 
 def draw() -> bool:
-    """In the sidebar.  Returns whether the sheet was opened."""
+    """Draws the button in the sidebar.  Returns whether the sheet was opened."""
     pressed = st.button("Glossary and shortcuts (?)", key=BUTTON, type="tertiary", icon=":material/help:")
     if pressed:
         _sheet()
@@ -67,5 +67,5 @@ def draw() -> bool:
 
 
 def listen() -> None:
-    """Drawn last: from here on the key `?` presses the button of the sheet."""
+    """Drawn last: makes the key `?` press the button of the sheet."""
     _component()(key="guide.keys", height=1)

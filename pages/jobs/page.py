@@ -1,10 +1,10 @@
-"""Jobs: background jobs of every kind, wherever they were started: their progress, remaining time, and a button to stop them."""
+"""Jobs: background jobs of every kind from every page, with progress, remaining time, and a button to stop them."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.jobs import background as jobs
+from pages.session import background as jobs
 from pages.session import shared
 from pages.ui.formatting import duration
 from pages.ui.markup import escape
@@ -26,7 +26,7 @@ def draw(kind_name: str, name: str, job: jobs.BackgroundJob) -> None:
 
 
 def draw_all() -> int:
-    """Returns how many of the jobs are running."""
+    """Draws all jobs.  Returns the number of running ones."""
     all_jobs = jobs.all_jobs()
     for kind, name, job in all_jobs:
         draw(kind, name, job)
@@ -35,7 +35,7 @@ def draw_all() -> int:
 
 @st.fragment(run_every=jobs.POLL_SECONDS)
 def watch(running: int) -> None:
-    """Draws the jobs once a second; the whole page when one begins or ends.  `running`: how many are running."""
+    """Redraws the jobs once a second, and the whole page when one starts or ends.  `running`: the number of running ones."""
     if draw_all() != running:
         st.rerun()
 

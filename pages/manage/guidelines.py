@@ -1,4 +1,4 @@
-"""A project's guidelines: Markdown with right and wrong examples, versioned; and what a new project starts from."""
+"""A project's guidelines: Markdown with right and wrong examples, versioned, and a template for new projects."""
 
 from __future__ import annotations
 
@@ -10,39 +10,40 @@ import streamlit as st
 
 from core.annotating.aliases import join_aliases, parse_aliases
 from core.errors import InputError
+from core.text import time_text
 from core.types import Annotation, QAPair
-from pages.annotate import stage_info
 from pages.session import shared
 from pages.session.actions import reported, say
 from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape, full_label
+from pages.ui.stages import PARTS, draw_example, draw_guidelines, parts_of
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Example, Guidelines, Project
+from storage.records.projects import GuidelineExample, Guidelines, Project
 
-CHARS = 20_000
+MAX_GUIDELINE_CHARS = 20_000
 TEMPLATE = Path(__file__).with_suffix(".md")  # a part for each stage, and one for those that write
 
 
 def template(stages: Sequence[WorkStage]) -> str:
-    """The text that a project with these stages starts from."""
-    headings = {heading for stage in stages for heading in stage_info.PARTS[stage]}
-    parts = stage_info.parts_of(TEMPLATE.read_text(encoding="utf-8"))
+    """The text that a new project with these stages starts with."""
+    headings = {heading for stage in stages for heading in PARTS[stage]}
+    parts = parts_of(TEMPLATE.read_text(encoding="utf-8"))
     return "\n\n".join(body for heading, body in parts if heading in headings) + "\n"
 
 
-def first_examples(stages: Sequence[WorkStage]) -> tuple[Example, ...]:
-    """They show answer sets as people write them: none for a project that only judges."""
+def first_examples(stages: Sequence[WorkStage]) -> tuple[GuidelineExample, ...]:
+    """Example answer sets as people write them; none for a project that only judges."""
     return EXAMPLES if {"generation", "validation"} & set(stages) else ()
 
 
 EXAMPLES = (
-    Example(
+    GuidelineExample(
         True,
         "Who wrote the play The Crucible?",
         Annotation("single", (QAPair("", ("Arthur Miller", "Arthur Asher Miller")),)),
         "Everybody means the same play: a single answer, with its aliases.",
     ),
-    Example(
+    GuidelineExample(
         True,
         "When did Harry Potter and the Sorcerer's Stone come out?",
         Annotation(
@@ -54,7 +55,7 @@ EXAMPLES = (
         ),
         "A book and a film have this name; little was changed, and each question has one answer.",
     ),
-    Example(
+    GuidelineExample(
         False,
         "When did Harry Potter and the Sorcerer's Stone come out?",
         Annotation(
@@ -79,7 +80,9 @@ def draw(project: Project, user: str) -> None:
     st.caption(f"Version {latest.version} is in use." if latest.version else "Nothing is saved yet: below is a proposal.")
     editor, preview = st.columns(2, gap="medium")
     with editor:
-        text = st.text_area("Text (Markdown)", value=loaded.text, key=f"{_key(loaded)}.text", height=420, max_chars=CHARS)
+        text = st.text_area(
+            "Text (Markdown)", value=loaded.text, key=f"{_key(loaded)}.text", height=420, max_chars=MAX_GUIDELINE_CHARS
+        )
         st.button(
             "Save as a new version",
             key=f"{_key(loaded)}.save",
@@ -90,7 +93,7 @@ def draw(project: Project, user: str) -> None:
     with preview:
         st.caption("As annotators see it")
         with st.container(border=True):
-            stage_info.draw_guidelines(replace(loaded, text=text or ""), project.stages[0], expanded=True)
+            draw_guidelines(replace(loaded, text=text or ""), project.stages[0], expanded=True)
     _examples(user, loaded)
     _versions(project)
 
@@ -109,18 +112,18 @@ def _typed_text(loaded: Guidelines) -> str:
 
 
 def _overwrite(user: str, latest: Guidelines) -> None:
-    """Callback: this tab's text over the newer version, whose examples are kept."""
+    """Callback: stores this tab's text over the newer version, whose examples are kept."""
     loaded = st.session_state.get(_name(latest.project), latest)
     _store(user, latest, _typed_text(loaded), latest.examples)
 
 
-def _save(user: str, loaded: Guidelines, examples: tuple[Example, ...]) -> None:
+def _save(user: str, loaded: Guidelines, examples: tuple[GuidelineExample, ...]) -> None:
     """Callback: these examples with the text in the field, so that unsaved typing is not lost."""
     _store(user, loaded, _typed_text(loaded), examples)
 
 
 @reported
-def _store(user: str, earlier: Guidelines, text: str, examples: tuple[Example, ...]) -> None:
+def _store(user: str, earlier: Guidelines, text: str, examples: tuple[GuidelineExample, ...]) -> None:
     saved = shared.store().projects.save_guidelines(user, earlier.project, text, examples, expected_version=earlier.version)
     reload_fields(_name(earlier.project))
     say(f"Guidelines saved. Version {saved.version} is now in use.")
@@ -131,7 +134,7 @@ def _examples(user: str, loaded: Guidelines) -> None:
     key, examples = _key(loaded), loaded.examples
     for number, example in enumerate(examples):
         with st.container(border=True):
-            stage_info.draw_example(example)
+            draw_example(example)
             st.button(
                 full_label("Delete", f"example {number + 1}"),
                 key=f"{key}.drop.{number}",
@@ -144,15 +147,15 @@ def _examples(user: str, loaded: Guidelines) -> None:
         st.text_area(
             "Answers, one per line: question → answer | alias (a single answer needs no question; leave empty for no answer)",
             key=f"{key}.pairs",
-            max_chars=CHARS,
+            max_chars=MAX_GUIDELINE_CHARS,
             placeholder="Who wrote the play in 1953? → Arthur Miller",
         )
         st.text_input("Why", key=f"{key}.why", max_chars=2_000)
         st.form_submit_button("Add example", on_click=_add, args=(user, loaded))
 
 
-def example_of(right: bool, prompt: str, pairs: str, reason: str) -> Example:
-    """Raises InputError without a question, or for a line without an answer."""
+def example_of(right: bool, prompt: str, pairs: str, reason: str) -> GuidelineExample:
+    """The example in the fields.  Raises InputError without a question, or for a line without an answer."""
     if not prompt.strip():
         raise InputError("the example has no question; write one as somebody would ask it")
     answer_pairs = []
@@ -163,7 +166,7 @@ def example_of(right: bool, prompt: str, pairs: str, reason: str) -> Example:
             raise InputError(f"line {number} of the answers has no answer; write: question → answer")
         answer_pairs.append(QAPair(" ".join(question.split()) if arrow else "", aliases))
     kind = {0: "none", 1: "single"}.get(len(answer_pairs), "multiple")
-    return Example(right, " ".join(prompt.split()), Annotation(kind, tuple(answer_pairs)), reason.strip())  # type: ignore[arg-type]
+    return GuidelineExample(right, " ".join(prompt.split()), Annotation(kind, tuple(answer_pairs)), reason.strip())  # type: ignore[arg-type]
 
 
 @reported
@@ -180,7 +183,7 @@ def _versions(project: Project) -> None:
         return
     with st.expander(f"Earlier versions ({len(versions) - 1})"):
         for old in versions[1:]:
-            st.markdown(f"**Version {old.version}** :gray[{old.created.astimezone():%Y-%m-%d %H:%M} by {escape(old.author)}]")
+            st.markdown(f"**Version {old.version}** :gray[{time_text(old.created)} by {escape(old.author)}]")
             st.text(old.text)
             for example in old.examples:
                 st.caption(

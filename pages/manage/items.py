@@ -1,4 +1,4 @@
-"""The items of a project: table with states and filters, submissions of one item, sending work back, adding questions."""
+"""A project's items: table with states and filters, the submissions of one item, returning work, adding questions."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from streamlit.elements.arrow import DataframeState
 
 from core.annotating.aliases import join_aliases
 from core.errors import AmbiscopeError
+from core.text import listed, time_text
 from core.types import Prediction
-from pages.annotate import comments
-from pages.annotate.stage_info import STAGES, draw_annotation
-from pages.manage import assignments, question_upload
-from pages.session import shared
+from pages.manage import assignments, gold_form, question_upload
+from pages.manage import selection as several
+from pages.session import comments, shared
 from pages.session.actions import reported, say
 from pages.ui.markup import changes, escape, full_label
-from pages.ui.tables import fitted
+from pages.ui.stages import STAGES, draw_annotation
+from pages.ui.tables import csv_button, fitted
 from storage.records.annotation import JudgedAnswer, JudgingWork, Submission
 from storage.records.enumerations import ItemState, WorkStage
 from storage.records.projects import ItemSummary, Project
 
-PAGE = 50
+ITEMS_PER_PAGE = 50
 COLUMN_HELP = {  # of columns that are left out where they are empty
     "Extra": "Extra: submitted after enough people had finished the item.",
     "Margin": "Margin: how close the model's last decision was; a small margin means uncertain.",
+    "Domain": "Domain: as the file of questions has it.",
     "Assigned": "Assigned: the people whom the item is given to first.",
     "Comments": "Comments: read and answer them below a selected row.",
     "Disagreement": "Disagreement: 0 (the same answers) to 1 (no answer in common).",
@@ -49,6 +51,7 @@ FILE, IS_OPEN, ADD_ERROR = "manage.more", "manage.more.open", "manage.more.refus
 
 
 def draw(project: Project, user: str) -> None:
+    comments.draw_new(project.id, user)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         stages = list(project.stages)
         stage: WorkStage = stages[0]
@@ -66,17 +69,19 @@ def draw(project: Project, user: str) -> None:
         stage=stage,
         state=None if state == "any" else state,
         text=text or "",
-        limit=PAGE + 1,
-        offset=(page - 1) * PAGE,
+        limit=ITEMS_PER_PAGE + 1,
+        offset=(page - 1) * ITEMS_PER_PAGE,
     )
     if not summaries:
         st.info("No item matches." if page == 1 else "No more items.")
     else:
-        _table(summaries[:PAGE], project, stage, user)
-    if len(summaries) > PAGE or page > 1:
-        st.pagination(page + (len(summaries) > PAGE), key=page_key)
+        _table(summaries[:ITEMS_PER_PAGE], project, stage, user)
+    if len(summaries) > ITEMS_PER_PAGE or page > 1:
+        st.pagination(page + (len(summaries) > ITEMS_PER_PAGE), key=page_key)
     assignments.assign(project, stage, user)
     _add_questions(project, user)
+    if stages != ["validation"]:  # which has no gold items
+        gold_form.draw(project, user)
 
 
 def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, user: str) -> None:
@@ -89,38 +94,42 @@ def _table(summaries: list[ItemSummary], project: Project, stage: WorkStage, use
             "Question": i.question,
             "State": "gold" if i.gold else "no prediction" if i.id in unanswered else i.state,
             "Submitted": str(i.submitted) if i.gold else f"{i.submitted} of {i.slots}",
-            "Assigned": ", ".join(i.assigned) or None,
-            "Comments": i.comments or None,
+            "Domain": i.domain,
+            "Assigned": ", ".join(i.assigned),
+            "Comments": str(i.comments) if i.comments else "",
             "In progress": i.leased,
-            "Extra": i.over or None,
+            "Extra": str(i.over) if i.over else "",
             "Margin": i.margin,
             "Disagreement": i.disagreement,
         }
         for i in summaries
     ]
     # columns that say nothing would push the others out of sight
-    frame = pd.DataFrame(rows).drop(columns=[name for name in COLUMN_HELP if all(row[name] is None for row in rows)])
+    frame = pd.DataFrame(rows).drop(columns=[name for name in COLUMN_HELP if all(row[name] in (None, "") for row in rows)])
+    key = f"manage.items.{project.id}.{stage}"
     selection = st.dataframe(
         frame,
         hide_index=True,
         width="stretch",
         on_select="rerun",
-        selection_mode="single-row",
-        key=f"manage.items.{project.id}.{stage}",
+        selection_mode="multi-row",
+        key=key,
         column_config=fitted([{name: row[name] for name in frame} for row in rows], longest=360),
         alt="Items of the project, in queue order",
     )
+    csv_button(frame, "items", "manage.csv.items")
     help = [text for name, text in COLUMN_HELP.items() if name in frame]
-    st.caption(" ".join(["Select a row to see what was submitted.", *help]))
-    index = selected(selection)
-    if index is not None and index < len(summaries):
-        _detail(summaries[index], project, stage, user)
+    st.caption(" ".join(["Select a row to see what was submitted, or several to assign, reopen or remove them.", *help]))
+    items = [summaries[index] for index in selected(selection) if index < len(summaries)]
+    if items:
+        several.draw(project, stage, user, items, key)
+    if len(items) == 1:
+        _detail(items[0], project, stage, user)
 
 
-def selected(state: DataframeState) -> int | None:
-    """Position of the row that is selected in a table."""
-    rows = state["selection"]["rows"] if state else []
-    return rows[0] if rows else None
+def selected(state: DataframeState) -> list[int]:
+    """The positions of the rows that are selected in a table, in order."""
+    return sorted(state["selection"]["rows"]) if state else []
 
 
 def _detail(item: ItemSummary, project: Project, stage: WorkStage, user: str) -> None:
@@ -143,8 +152,8 @@ def _submission(submission: Submission, stage: WorkStage, user: str) -> None:
     with st.container(border=True):
         badge = "" if submission.counted else " :gray-badge[does not count]"
         st.markdown(
-            f"**{escape(submission.annotator)}**{badge} :gray[{submission.created.astimezone():%Y-%m-%d %H:%M} · "
-            f"{submission.seconds / 60:.1f} min · {len(submission.log.viewed_passage_ids)} passages opened]"
+            f"**{escape(submission.annotator)}**{badge} :gray[{time_text(submission.created)} · "
+            f"{submission.seconds / 60:.1f} min · {listed(len(submission.log.viewed_passage_ids), 'passage')} opened]"
         )
         content = submission.content
         if isinstance(content, JudgingWork):

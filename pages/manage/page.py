@@ -9,8 +9,7 @@ import streamlit as st
 from pages.manage import guidelines, items, new_project, people, progress
 from pages.manage import settings as project_settings
 from pages.manage.progress import SECTION
-from pages.quality import snapshots
-from pages.session import shared
+from pages.session import shared, snapshots
 from storage.exchange.filters import Filters
 from storage.records.projects import Project
 
@@ -44,6 +43,8 @@ def main() -> None:
         )
         people.people(user) if section == "People" else people.activity(None, user)
         return
+    if (linked := st.query_params.pop("project", "")) in projects:  # a notice's link
+        st.session_state.update({"manage.project": linked, SECTION: "Items"})
     names = {i: p.name + ("" if p.state == "open" else " (closed)") for i, p in projects.items()}
     project_id = st.selectbox(
         "Project", list(projects), format_func=names.__getitem__, key="manage.project", persist_state="session"

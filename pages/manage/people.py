@@ -1,4 +1,4 @@
-"""People: names, roles, passwords; and who did what when."""
+"""People: names, roles, passwords, and the log of who did what when."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 
 import streamlit as st
 
+from core.text import time_text
 from pages.session import connection, shared, sign_in
 from pages.session.actions import reported, say, show_field_error, submit
 from pages.ui.markup import escape, full_label
 from pages.ui.tables import table
 from storage.access.log import ACTIONS
+from storage.access.passwords import MIN_PASSWORD_CHARS
 from storage.records.enumerations import Role
 from storage.records.projects import Person, Project
 
@@ -21,7 +23,7 @@ ROLES: dict[Role, str] = {
     "validator": "Validator: also validates, and sends work back",
     "manager": "Manager: can do everything",
 }
-PAGE = 50
+LINES_PER_PAGE = 50
 FIRST, ADD = "people:first", "people:new"  # forms; keys of a person begin with "people.NAME."
 PAGE_KEY = "people:page"
 
@@ -40,10 +42,10 @@ def _value(key: str) -> str:
 def people(user: str) -> None:
     store = shared.store()
     page = int(st.session_state.get(PAGE_KEY) or 1)
-    everybody = store.people.people(user, PAGE + 1, (page - 1) * PAGE)
-    if page > 1 or len(everybody) > PAGE:
-        st.pagination(page + (len(everybody) > PAGE), key=PAGE_KEY)
-    everybody = everybody[:PAGE]
+    everybody = store.people.people(user, LINES_PER_PAGE + 1, (page - 1) * LINES_PER_PAGE)
+    if page > 1 or len(everybody) > LINES_PER_PAGE:
+        st.pagination(page + (len(everybody) > LINES_PER_PAGE), key=PAGE_KEY)
+    everybody = everybody[:LINES_PER_PAGE]
     if not store.people.accounts_in_use():
         _first_form(user)
         for person in everybody:
@@ -102,11 +104,27 @@ def _person(person: Person, user: str) -> None:
                     "The sign-in provider ID was saved.",
                 ),
             )
-        st.button(
-            full_label("Deactivate" if person.active else "Reactivate", person.name),
-            key=f"{key}.active",
-            on_click=lambda: _do("Done.", lambda: people.set_active(user, person.name, not person.active)),
-        )
+        if person.active:
+            with st.popover(full_label("Deactivate", person.name), icon=":material/person_off:"):
+                st.markdown(
+                    f"{escape(person.name)} is signed out at once, also in the middle of a sentence. What was submitted stays, drafts are "
+                    "kept, and assigned items are open to everybody again."
+                )
+                _activity_button(person, user, "Deactivate now")
+        else:
+            _activity_button(person, user, "Reactivate")
+
+
+def _activity_button(person: Person, user: str, word: str) -> None:
+    people = shared.store().people
+    st.button(
+        full_label(word, person.name),
+        key=f"people.{person.name}.active",
+        on_click=lambda: _do(
+            f"{person.name} is {'inactive' if person.active else 'active again'}.",
+            lambda: people.set_active(user, person.name, not person.active),
+        ),
+    )
 
 
 _submit = reported(submit)
@@ -124,7 +142,7 @@ def _name(form: str) -> None:
 
 
 def _password(label: str, form: str, field: str = "password", fill: str = "new-password") -> None:
-    _text(form, field, label, type="password", help="8 characters or more", autocomplete=fill)
+    _text(form, field, label, type="password", help=f"{MIN_PASSWORD_CHARS} characters or more", autocomplete=fill)
 
 
 def _subject(label: str, form: str) -> None:
@@ -200,11 +218,11 @@ def activity(project: Project | None, user: str) -> None:
         person=(name or "").strip() or None,
         action=None if action == "everything" else action,
         before=before,
-        limit=PAGE,
+        limit=LINES_PER_PAGE,
     )
     rows = [
         {
-            "Time": f"{a.created.astimezone():%Y-%m-%d %H:%M:%S}",
+            "Time": time_text(a.created, seconds=True),
             "Person": a.person,
             "Action": a.action,
             "Details": "; ".join(f"{k}: {v}" for k, v in a.details.items()),
@@ -213,10 +231,12 @@ def activity(project: Project | None, user: str) -> None:
         for a in entries
     ]
     if rows:
-        table(rows, "Activity log, newest first")
+        table(rows, "Activity log, newest first", csv_name="activity")
     else:
         st.info("No activity matches.")
     with st.container(horizontal=True):
         turn, last = st.session_state.update, entries[-1].id if entries else None
         st.button("Newest", key="manage.log.first", on_click=turn, args=({page_key: None},), disabled=before is None)
-        st.button("Older", key="manage.log.older", on_click=turn, args=({page_key: last},), disabled=len(entries) < PAGE)
+        st.button(
+            "Older", key="manage.log.older", on_click=turn, args=({page_key: last},), disabled=len(entries) < LINES_PER_PAGE
+        )

@@ -9,14 +9,18 @@ from typing import Any
 import streamlit as st
 
 from core import types as t
+from core.errors import AmbiscopeError, CancelledError
 from core.retrieval.library import STARTER
+from core.systems import choice_of
 from core.systems.base.options import Options
-from pages.annotate.stage_info import STAGES
-from pages.jobs import background as jobs
+from core.text import listed
+from pages.session import background as jobs
 from pages.session import shared
 from pages.session.actions import action, reported, say
+from pages.session.systems import MAX_PASSAGES
 from pages.ui.edit_conflicts import loaded_version, reload_fields
 from pages.ui.markup import escape
+from pages.ui.stages import STAGES
 from pages.ui.tables import table
 from storage.analysis.answering import Answering
 from storage.records.enumerations import Order
@@ -56,7 +60,7 @@ def _names(kind: str) -> list[str]:
 
 
 def fields(key: str, project: Project | None) -> None:
-    """The fields that creating and changing share."""
+    """The fields that the forms for creating and changing a project share."""
     first, second = st.columns(2, gap="medium")
     with first:
         corpora, systems = _names("corpora"), _names("systems")
@@ -68,11 +72,12 @@ def fields(key: str, project: Project | None) -> None:
             "Systems (up to two)",
             list(dict.fromkeys([*selected, *systems])),
             default=selected,
+            format_func=choice_of,
             max_selections=2,
             select_all=False,  # offered by Streamlit however few may be chosen
             key=f"{key}.systems",
             persist_state=None if project else "session",
-            help="Their answers are suggestions for people who write answers, and are what people judge. Judging needs one or two systems.",
+            help="Annotators get their answers as suggestions, and judges judge them. Judging needs one or two systems.",
         )
         _number(key, "annotators_per_item", project)
     with second:
@@ -114,7 +119,7 @@ def _number(key: str, name: str, project: Project | None) -> None:
 
 
 def values(key: str) -> dict[str, Any]:
-    """The current values of the fields: a click may come together with the last change of a field."""
+    """The current values of the fields.  A click may arrive together with the last change of a field."""
     state = st.session_state
     numbers = {name: int(state[f"{key}.{end}"]) for name, (end, *_) in NUMBERS.items()}
     thresholds = {name: numbers.pop(name) for name in THRESHOLDS}
@@ -156,7 +161,7 @@ def _changes(key: str) -> dict[str, Any]:
 
 
 def _touched(project: Project) -> bool:
-    """Something was changed in the fields that began from this version."""
+    """Whether anything was changed in the fields that started from this version."""
     key = _key(project)
     is_drawn = f"{key}.name" in st.session_state
     return is_drawn and any(getattr(project, name) != value for name, value in _changes(key).items())
@@ -178,8 +183,8 @@ def _update(project: Project, user: str, changes: dict[str, Any]) -> None:
 
 def suggestions(project: Project, user: str) -> None:
     st.markdown(
-        "A system answers the project's questions in the background; you can leave this page. Its answers are suggestions for people who "
-        "write answers, and are what people judge. This does not count as work done."
+        "The project's systems answer its questions in the background, one after the other; you can leave this page. Annotators get "
+        "their answers as suggestions, and judges judge them. This does not count as work done."
     )
     if project.id in jobs.running("preannotations"):
         jobs.watch("preannotations")
@@ -190,20 +195,25 @@ def suggestions(project: Project, user: str) -> None:
         st.info("This project has no system. Choose one under Settings first.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        system = st.selectbox("System", list(project.systems), key="manage.pre.system")
-        top_k = st.number_input("Passages to read", 1, 200, value=min(shared.settings().top_k, 200), key="manage.pre.k")
+        systems = st.multiselect(
+            "Systems", project.systems, default=project.systems, format_func=choice_of, key="manage.pre.systems"
+        )
+        top_k = st.number_input(
+            "Passages to read", 1, MAX_PASSAGES, value=min(shared.settings().top_k, MAX_PASSAGES), key="manage.pre.k"
+        )
         clarify = st.checkbox(
             "Write disambiguated questions",
             value=True,
             key="manage.pre.clarify",
-            help="Rewrites the question for each answer. This takes most of the time. Without it, only the answers are suggested and judged.",
+            help="Rewrites the question for each answer, which takes longer. Without it, only the answers are suggested and judged.",
         )
         st.button(
             "Answer questions",
             type="primary",
             key="manage.pre.go",
             on_click=_begin,
-            args=(project, system, int(top_k), clarify),
+            args=(project, systems, int(top_k), clarify),
+            disabled=not systems,
         )
     st.button(
         "Link predictions already stored",
@@ -216,40 +226,56 @@ def suggestions(project: Project, user: str) -> None:
 
 
 @action("manage projects")
-def _begin(project: Project, system: str, top_k: int, clarify: bool) -> None:
-    default = min(shared.settings().top_k, 200)  # unchanged: the system's own default, at most the whole corpus
+def _begin(project: Project, systems: list[str], top_k: int, clarify: bool) -> None:
+    default = min(shared.settings().top_k, MAX_PASSAGES)  # unchanged: the system's own default, at most the whole corpus
     options = Options(top_k=None if top_k == default else top_k, max_answers=shared.settings().max_answers, clarify=clarify)
-    engine = shared.engine()
+    engine, user = shared.engine(), shared.annotator()
+    store = shared.servers_store()  # the server's, as the work continues when the person leaves
 
-    def build(own_passages: bool) -> t.AnsweringSystem:
-        corpus = project.corpus or None
-        return engine.system(system, corpus, options, lambda: job.stopping, own_passages=own_passages)
+    def answering(system: str) -> Answering:
+        def build(own_passages: bool) -> t.AnsweringSystem:
+            corpus = project.corpus or None
+            return engine.system(system, corpus, options, lambda: job.stopping, own_passages=own_passages)
 
-    # in the server's store, as the work continues when the person leaves
-    answering = Answering(shared.servers_store(), project, system, shared.annotator(), build)
+        return Answering(store, project, system, user, build)
+
+    runs = [answering(system) for system in systems]
 
     def work(job: jobs.BackgroundJob) -> None:
-        def progress() -> None:
-            job.share, job.stage = answering.part, answering.stage
+        problems: list[AmbiscopeError] = []
+        for number, run in enumerate(runs):
 
-        answering.answer_items(lambda: job.stopping, progress)
+            def progress(number: int = number, run: Answering = run) -> None:
+                job.share, job.stage = (number + run.part) / len(runs), f"{run.system}: {run.stage}"
 
-    job = jobs.BackgroundJob(work, f"{system}: {project.name}", answering.stage, subject=answering)
+            try:
+                run.answer_items(lambda: job.stopping, progress)
+            except CancelledError:
+                raise
+            except AmbiscopeError as problem:  # the other system may be ready
+                problems.append(problem)
+        if problems:
+            raise problems[0]
+
+    job = jobs.BackgroundJob(work, f"{' and '.join(systems)}: {project.name}", runs[0].stage, subject=runs)
     jobs.begin("preannotations", project.id, job)
 
 
 @action("manage projects")
 def _link(project: Project, user: str) -> None:
     count = shared.store().intake.link_predictions(user, project.id)
-    say(f"{count:,} stored predictions linked.")
+    say(f"{listed(count, 'stored prediction')} linked.")
 
 
 def _report(project: Project, job: jobs.BackgroundJob) -> None:
-    run: Answering = job.subject
-    if not jobs.show_failure(job):
-        st.success(f"{run.answered:,} questions answered by {escape(run.system)}; {run.linked:,} predictions linked.")
-    if run.failures:
-        st.warning(f"{run.failures:,} questions could not be answered. The first ones:")
-        rows = [{"Question": question, "Reason": reason} for question, reason in run.failed]
-        table(rows, "Questions that could not be answered, with the reason")
+    runs: list[Answering] = job.subject
+    jobs.show_failure(job)
+    for run in runs:
+        if run.stage == "done":
+            answered, linked = listed(run.answered, "question"), listed(run.linked, "prediction")
+            st.success(f"{answered} answered by {escape(run.system)}; {linked} linked.")
+        if run.failures:
+            st.warning(f"{listed(run.failures, 'question')} could not be answered by {escape(run.system)}. The first ones:")
+            rows = [{"Question": question, "Reason": reason} for question, reason in run.failed]
+            table(rows, f"Questions that {run.system} could not answer, with the reason")
     jobs.close_button("preannotations", project.id, job)

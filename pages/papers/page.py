@@ -6,12 +6,11 @@ import streamlit as st
 
 from core.evaluation.published import examples
 from core.systems import choice_of
-from pages.evaluate import source
-from pages.explore import pasted
-from pages.explore.options import ready_systems
 from pages.papers import tables
-from pages.session import shared
-from pages.ui.markup import escape, full_label
+from pages.session import run_source, shared
+from pages.session.systems import ready_systems
+from pages.session.to_explore import open_explore
+from pages.ui.markup import escape, full_label, published_answers
 
 PAPERS = {
     "AmbigPrompt": "Sun et al. 2023, Answering Ambiguous Questions via Iterative Prompting: answers one at a time, each prompted with the earlier ones.",
@@ -28,8 +27,8 @@ def draw_examples(paper: str) -> None:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.markdown(f"**{escape(example.question)}** :gray-badge[{escape(example.extra['where'])}]", width="stretch")
                 if st.button(full_label("Ask", example.question), key=f"papers.ask.{example.id}", icon=":material/search:"):
-                    pasted.open_explore(example.question, passages=example.passages, system=system)
-            st.caption(pasted.published_answers(example))
+                    open_explore(example.question, passages=example.passages, system=system)
+            st.caption(published_answers(example))
             with st.expander(full_label("Passages, in our own words", example.question)):
                 for passage in example.passages or ():
                     st.markdown(f"**{escape(passage.title)}.** {escape(passage.text)}")
@@ -38,7 +37,7 @@ def draw_examples(paper: str) -> None:
 st.header("Papers")
 shared.store().allow("see evaluations")
 tables.watch()
-source.choose()
+run_source.choose()
 paper = str(st.segmented_control("Paper", list(PAPERS), default=next(iter(PAPERS)), required=True, key="papers.paper"))
 st.caption(escape(PAPERS[paper]))
 st.subheader("Worked examples")

@@ -13,9 +13,8 @@ from core.evaluation.plan import EvaluationPlan
 from core.evaluation.published import PublishedTable, published
 from core.systems import remark
 from core.text import listed
-from pages.evaluate import source, start_form
-from pages.jobs import background as jobs
-from pages.session import shared
+from pages.session import background as jobs
+from pages.session import evaluations, run_source, shared
 from pages.session.actions import action
 from pages.ui.formatting import duration, format_score
 from pages.ui.markup import escape
@@ -38,7 +37,7 @@ def _split(spec: str) -> tuple[str, str]:
 
 
 def _number(metric: str, value: float | None) -> str:
-    """Shares in percent; other figures in the papers' units."""
+    """Shares in percent, other figures in the paper's units."""
     if value is None or metric not in ("parameters", "seconds", "memory GB"):
         return format_score(metric, value)
     return f"{value / 1e6:,.0f} M" if metric == "parameters" else f"{value:.2f}"
@@ -58,7 +57,7 @@ def _measured(run: StoredEvaluation, metric: str, scope: str) -> float | None:
 
 
 def ours(paper_table: PublishedTable, runs: list[StoredEvaluation]) -> list[dict[str, Any]]:
-    """A row for the newest run of each system of the table over each question file; `runs`: the newest first."""
+    """One row for the newest run of each system of the table over each question file.  `runs`: newest first."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for label, spec in paper_table.systems.items():
         name, options = _split(spec)
@@ -80,14 +79,14 @@ def _figures(paper_table: PublishedTable) -> None:
     rows = [
         {"": name, **{c: _number(key[0], paper_table.value(name, *key)) for c, key in columns}} for name in paper_table.values
     ]
-    table(rows, f"Published: {paper_table.label}", height="content")
+    table(rows, f"Published: {paper_table.label}", height="content", csv_name="published figures")
     if note := paper_table.note:
         st.caption(escape(f"{note[:1].upper()}{note[1:]}."))
     st.markdown("**Ours** :orange-badge[other data, other weights: not comparable]")
-    our_rows = ours(paper_table, list(source.store().evaluations.evaluations(MAX_RUNS)))
+    our_rows = ours(paper_table, list(run_source.store().evaluations.evaluations(MAX_RUNS)))
     if our_rows:
-        table(our_rows, f"Our runs of the systems in {paper_table.label}", height="content")
-        st.caption(escape(f"{source.current()}. Compare runs over the same questions on Evaluate."))
+        table(our_rows, f"Our runs of the systems in {paper_table.label}", height="content", csv_name="our runs")
+        st.caption(escape(f"{run_source.current()}. Compare runs over the same questions on Evaluate."))
     elif paper_table.systems:
         st.info("No run of these systems is stored yet.")
     else:
@@ -105,7 +104,7 @@ def _key(paper_table: PublishedTable, field: str) -> str:
 def _start(table_id: str) -> None:
     paper_table = next(t for t in published() if t.id == table_id)
     state = st.session_state
-    path = start_form.question_file(str(state[_key(paper_table, "questions")]))
+    path = evaluations.question_file(str(state[_key(paper_table, "questions")]))
     limit, corpus = int(state[_key(paper_table, "limit")]) or None, state[_key(paper_table, "corpus")]
     ready = {status.name for status in shared.systems() if status.ready}
     plans = []
@@ -122,7 +121,7 @@ def _start(table_id: str) -> None:
     stopped = "stopped; finished runs are stored, and the unfinished one can be resumed on Evaluate"
 
     def work(job: jobs.BackgroundJob) -> list[str]:
-        """Runs the plans one after the other; a failure does not stop the others.  Returns the errors, a line each."""
+        """Runs the plans one after the other.  A failure doesn't stop the others.  Returns the errors, one a line."""
         problems: list[str] = []
 
         def progress(number: int, done: int, total: int) -> None:
@@ -130,9 +129,9 @@ def _start(table_id: str) -> None:
             job.stage = f"{plans[number].system}, {done:,} of {total:,} questions"
 
         for number, plan in enumerate(plans):
-            folder = start_form.folder_for(runs_dir, plan)
+            folder = evaluations.folder_for(runs_dir, plan)
             try:
-                start_form.run_and_store(job, plan, engine, store, folder, partial(progress, number))
+                evaluations.run_and_store(job, plan, engine, store, folder, partial(progress, number))
             except CancelledError:
                 raise
             except AmbiscopeError as error:
@@ -153,7 +152,7 @@ def watch() -> None:
 
 def _repeat(paper_table: PublishedTable) -> None:
     """The form that runs the table's systems here, and the command for the paper's own figures."""
-    files, systems = start_form.question_files(), paper_table.systems
+    files, systems = evaluations.question_files(), paper_table.systems
     if systems:
         if paper_table.questions not in files:
             name = paper_table.questions.partition(":")[0]
@@ -179,9 +178,7 @@ def _repeat(paper_table: PublishedTable) -> None:
             if not status.ready:
                 st.caption(f"**{escape(name)}** is left out. {escape(status.why_not)}")
             elif status.missing or status.mechanism_only:
-                st.caption(
-                    f"**{escape(name)}**: {escape(status.missing or f'mechanism only, {status.mechanism_only}'.replace('`', ''))}."
-                )
+                st.caption(f"**{escape(name)}**: {escape(status.missing or f'mechanism only, {status.mechanism_only}')}.")
     st.markdown(f"The paper's own figures take {escape(paper_table.takes)}:")
     st.code(paper_table.command, language="sh", wrap_lines=True)
 

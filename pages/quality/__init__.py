@@ -1,1 +1,1 @@
-"""Quality: agreement, snapshots and the training loop."""
+"""Quality: agreement, snapshots and retraining."""

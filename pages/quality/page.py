@@ -1,4 +1,4 @@
-"""Quality: agreement between people, and of systems and judges with them; snapshots, and the training loop."""
+"""Quality: agreement between people, and of systems and judges with them; snapshots, and retraining."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.quality import snapshots, tables, training_loop
-from pages.session import shared
+from pages.quality import tables
+from pages.session import retraining, shared, snapshots
 from pages.ui import charts
 from pages.ui.markup import escape
 from pages.ui.tables import csv_button, fitted
@@ -49,7 +49,7 @@ def choose() -> Filters:
 
 
 def table(rows: Sequence[dict[str, Any]], name: str, empty: str, is_complete: bool = False) -> None:
-    """A table with its CSV file; `empty`: the text where there are no rows; `is_complete`: no cell is cut off, so it may need scrolling."""
+    """A table with its CSV file; `empty`: the text if there are no rows; `is_complete`: no cell is cut off, so it may need scrolling."""
     if not rows:
         st.info(empty)
         return
@@ -69,7 +69,7 @@ def example_quality(file: Path) -> Quality:
     """The tables of the example that comes with Ambiscope; `file`: its database, created if needed."""
     store = shared.beside(beside.ensure_database(file, practice.example))
     project = store.projects.find_project_named(practice.EXAMPLE)
-    return quality(store, practice.MAKER, project=project.id if project else "")
+    return quality(store, practice.MANAGER_NAME, project=project.id if project else "")
 
 
 def draw_chart(chart_figure: go.Figure | None, key: str, name: str) -> None:
@@ -90,8 +90,17 @@ def agreement(filters: Filters) -> None:
         )
     for gap in result.truncated:
         st.caption(escape(f"Not everything is shown: {gap}."))
-    overall, people, competence, items, over_time, work, systems = st.tabs(
-        ["Overall", "Pairs of people", "Competence", "Questions", "Over time", "Types and time spent", "Systems and judges"]
+    overall, people, competence, items, over_time, by_day, work, systems = st.tabs(
+        [
+            "Overall",
+            "Pairs of people",
+            "Competence",
+            "Questions",
+            "Over time",
+            "By day and person",
+            "Types and time spent",
+            "Systems and judges",
+        ]
     )
     with overall:
         table(tables.overall(result), "Agreement", "", is_complete=True)
@@ -124,6 +133,19 @@ def agreement(filters: Filters) -> None:
     with over_time:
         draw_chart(tables.periods_chart(result), "quality.periods", "Agreement over time")
         table(tables.periods(result), "Over time", "No question has been annotated by two people yet.")
+        if filters.project:
+            table(tables.guidelines(result), "Guidelines", "No question has been annotated by two people yet.")
+            st.caption("Agreement of people who were shown the same version of the guidelines.")
+    with by_day:
+        measure = st.segmented_control(
+            "Measure", tables.DAY_MEASURES, default=tables.DAY_MEASURES[0], required=True, key="quality.days.measure"
+        )
+        draw_chart(tables.days_chart(result, measure or tables.DAY_MEASURES[0]), "quality.days", f"{measure} by day and person")
+        table(tables.days(result), "Days", "Nothing has been submitted yet.")
+        st.caption(
+            "Items: what a person submitted for the first time on that day, at any stage, gold items and extra work included. Minutes: the time "
+            "spent on all that they submitted. Agreement: answer F1 with the others who wrote answers to the same questions."
+        )
     with work:
         draw_chart(tables.types_chart(result), "quality.types", "Shares of the types")
         table(tables.types(result), "Types", "Nothing has been annotated yet.")
@@ -152,8 +174,8 @@ def main() -> None:
         return
     st.subheader("Snapshots", divider="gray")
     snapshots.draw(filters)
-    st.subheader("Training loop", divider="gray")
-    training_loop.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
+    st.subheader("Retraining", divider="gray")
+    retraining.draw(filters, [s.number for s in store.exports.snapshots(limit=100)])
 
 
 main()

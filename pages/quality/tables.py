@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import date
 from typing import Any
 
 import pandas as pd
@@ -9,18 +11,20 @@ import plotly.express as px
 import plotly.graph_objects as go
 
 from core.annotating.labels import LABELS
-from core.metrics.agreement.chance import Figure
+from core.text import date_text
 from pages.ui import charts
+from pages.ui.figures import interval, number, value, value_with_interval
 from storage.analysis.agreement import Quality
 
-Row = dict[str, Any]
-UNDEFINED = "undefined"
+TableRow = dict[str, Any]
 ADDED = "missing answers"
 HELP = {
     "Correct": "The share of a question's judged answers that most people label correct, averaged over questions. Each question counts the "
     "same, however many answers it has. So it is not the number under 'correct' divided by all judged answers.",
     "Questions judged": "Questions with at least one answer on whose label most people agree.",
     "F1 with people": "Answer F1 against each person's own answers, averaged over people, then over questions.",
+    "F1 with final answers": "Answer F1 against the final answer sets, averaged over questions.",
+    "Questions finished": "Questions with a final answer set.",
     "Alpha with people": "Krippendorff's alpha, with the system counted as one more annotator.",
     "correct": "Answers that most people label correct.",
     "wrong": "Answers that most people label wrong.",
@@ -35,40 +39,19 @@ HELP = {
     "Of other answers": "The share of the other answers that this person does not hold correct.",
     "Gold score": "Mean agreement with the right answers of the gold items.",
 }
+DAY_MEASURES = ("Items", "Minutes", "Agreement (F1)")
 MAX_PAIRS = 190  # of people, in a table: 20 people
 
 
-def value(figure: Figure) -> str:
-    return number(figure.value, figure.name)
-
-
-def interval(figure: Figure) -> str:
-    if figure.interval is None:
-        return "" if figure.value is None else "too few questions"
-    return " to ".join(number(end, figure.name) for end in figure.interval)
-
-
-def value_with_interval(figure: Figure) -> str:
-    """Value and interval in one cell."""
-    return value(figure) if figure.interval is None else f"{value(figure)} ({interval(figure)})"
-
-
-def number(figure: float | None, measure: str = "") -> str:
-    """F1 in percent, as on every page; coefficients of agreement as they are."""
-    if figure is None:
-        return UNDEFINED
-    return f"{100 * figure:.1f}" if "F1" in measure else f"{figure:.3f}"
-
-
-def overall(q: Quality) -> list[Row]:
+def overall(q: Quality) -> list[TableRow]:
     return [
         {"Measure": f.name, "Value": value(f), "95% interval": interval(f), "n": f.n, "Why undefined": f.why}
         for f in (*q.figures, q.labels, q.question_labels, q.preferences)
     ]
 
 
-def pairs(q: Quality) -> list[Row]:
-    rows: dict[tuple[str, str], Row] = {}
+def pairs(q: Quality) -> list[TableRow]:
+    rows: dict[tuple[str, str], TableRow] = {}
     for row in q.pairs:
         rows[row.first, row.second] = {"Person": row.first, "Other person": row.second, "Questions": row.n} | {
             f.name: value_with_interval(f) for f in row.figures
@@ -83,7 +66,7 @@ def pairs(q: Quality) -> list[Row]:
     return list(rows.values())[:MAX_PAIRS]
 
 
-def items(q: Quality) -> list[Row]:
+def items(q: Quality) -> list[TableRow]:
     return [
         {
             "Question": r.prompt,
@@ -98,11 +81,14 @@ def items(q: Quality) -> list[Row]:
     ]
 
 
-def periods(q: Quality) -> list[Row]:
-    return [{"From": p.start, "Questions": p.n} | {f.name: value_with_interval(f) for f in p.figures} for p in q.periods]
+def periods(q: Quality) -> list[TableRow]:
+    return [
+        {"From": date_text(date.fromisoformat(p.start)), "Questions": p.n} | {f.name: value_with_interval(f) for f in p.figures}
+        for p in q.periods
+    ]
 
 
-def types(q: Quality) -> list[Row]:
+def types(q: Quality) -> list[TableRow]:
     return [
         {
             "Type": r.type,
@@ -116,7 +102,7 @@ def types(q: Quality) -> list[Row]:
     ]
 
 
-def times(q: Quality) -> list[Row]:
+def times(q: Quality) -> list[TableRow]:
     return [
         {
             "Person": r.person,
@@ -128,7 +114,28 @@ def times(q: Quality) -> list[Row]:
     ]
 
 
-def competence(q: Quality) -> list[Row]:
+def days(q: Quality) -> list[TableRow]:
+    return [
+        {
+            "Day (UTC)": r.day,
+            "Person": r.person,
+            "Items": r.items,
+            "Minutes": round(r.minutes, 1),
+            "Agreement (F1)": None if r.agreement is None else round(100 * r.agreement, 1),
+        }
+        for r in q.days
+    ]
+
+
+def guidelines(q: Quality) -> list[TableRow]:
+    return [
+        {"Guidelines": f"version {r.version}" if r.version else "none", "Questions": r.n}
+        | {f.name: value_with_interval(f) for f in r.figures}
+        for r in q.guidelines
+    ]
+
+
+def competence(q: Quality) -> list[TableRow]:
     has_gold = any(r.gold_n for r in q.competence)
     return [
         {
@@ -143,7 +150,7 @@ def competence(q: Quality) -> list[Row]:
     ]
 
 
-def judges(q: Quality) -> list[Row]:
+def judges(q: Quality) -> list[TableRow]:
     return [
         {
             "Judge": r.judge,
@@ -162,7 +169,7 @@ def judges(q: Quality) -> list[Row]:
     ]
 
 
-def systems(q: Quality) -> list[Row]:
+def systems(q: Quality) -> list[TableRow]:
     return [
         {
             "System": r.system,
@@ -170,6 +177,8 @@ def systems(q: Quality) -> list[Row]:
             "Questions judged": r.correct.n,
             "F1 with people": value_with_interval(r.f1),
             "Questions annotated": r.f1.n,
+            "F1 with final answers": value_with_interval(r.final),
+            "Questions finished": r.final.n,
             "Alpha with people": value_with_interval(r.alpha),
             **{label: r.labels.get(label, 0) for label in LABELS},
             ADDED: q.missing.get(r.system, 0),
@@ -178,7 +187,7 @@ def systems(q: Quality) -> list[Row]:
     ]
 
 
-# ---------------------------------------------------------------- charts; None where there is nothing to draw
+# ---------------------------------------------------------------- charts; None if there is nothing to draw
 
 
 def types_chart(q: Quality) -> go.Figure | None:
@@ -190,6 +199,25 @@ def types_chart(q: Quality) -> go.Figure | None:
     rows += [{"type": r.type, "of": "AmbigNQ's instructions", "share": 100 * r.expected} for r in q.types]
     labels = {"share": "share of annotations (%)"}
     return charts.figure(px.bar, pd.DataFrame(rows), x="type", y="share", color="of", labels=labels) if rows else None
+
+
+def days_chart(q: Quality, measure: str) -> go.Figure | None:
+    """One of the DAY_MEASURES by day, for the people with the most minutes.  None if nobody did anything."""
+    minutes = Counter[str]()
+    for row in q.days:
+        minutes[row.person] += round(row.minutes) + row.items
+    people = [person for person, _ in minutes.most_common(len(charts.PALETTE))]
+    rows = [
+        {"day": row["Day (UTC)"], "person": row["Person"], measure: row[measure]}
+        for row in days(q)
+        if row["Person"] in people and row[measure] is not None
+    ]
+    if not rows:
+        return None
+    frame = pd.DataFrame(rows)
+    if measure == DAY_MEASURES[-1]:  # means are not stacked
+        return charts.figure(px.line, frame, x="day", y=measure, color="person", markers=True)
+    return charts.figure(px.bar, frame, x="day", y=measure, color="person", barmode="stack")
 
 
 def periods_chart(q: Quality) -> go.Figure | None:
@@ -206,7 +234,7 @@ def periods_chart(q: Quality) -> go.Figure | None:
 
 
 def systems_chart(q: Quality) -> go.Figure | None:
-    """Labels of each system's answers."""
+    """The labels of each system's answers."""
     rows = [
         {"system": r.system, "label": label, "answers": r.labels.get(label, 0)}
         for r in q.systems

@@ -1,4 +1,5 @@
-"""Sessions that have passed the sign-in, for checks outside a session: Streamlit's server takes files before any page has run."""
+"""Sessions that have passed the sign-in, for checks outside a session, because Streamlit's server accepts files before any page
+has run."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def _note(has_accounts: bool | None) -> None:
 
 
 def is_admitted(session: str) -> bool:
-    """A tab that was open before people had accounts is not, from the first account on.  May be called from any thread."""
+    """Whether a session is admitted.  A tab that was open before people had accounts isn't, from the first account on.  May be
+    called from any thread."""
     signed_in = ADMITTED.get(session)
     try:
         return signed_in is True or (signed_in is False and not shared.servers_store().people.accounts_in_use())
@@ -53,7 +55,7 @@ def is_admitted(session: str) -> bool:
 
 
 def warn() -> None:
-    """On every page, while other machines can connect without an account."""
+    """Warns on every page while other machines can connect without an account."""
     try:
         is_open = shared.settings().open_to_all and not shared.servers_store().people.accounts_in_use()
     except AmbiscopeError:

@@ -1,4 +1,4 @@
-"""Sets and deletes the cookie of a sign-in: the answer to the post of a page (pages.session.cookie).
+"""Sets and deletes a sign-in's cookie, in reply to the post of a page (pages.session.cookie).
 
 Pages of other sites cannot set or delete it: only posts of the same origin are answered, and a code is valid only in the browser in which the
 password was typed, recognised by Streamlit's XSRF cookie.
@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from pages.session import connection, cookie
-from storage.access.visitors import SIGN_IN_LASTS, Visitor
+from storage.access.sign_ins import SIGN_IN_LASTS, Visitor
 
 MAX_BYTES = 200  # of a post
 
 
 def holder(cookies: Mapping[str, str]) -> Visitor | None:
-    """The visitor of a browser's cookie; None where it is not valid.  Raises AmbiscopeError where the database cannot be read."""
+    """The visitor of a browser's cookie; None if it isn't valid.  Raises AmbiscopeError if the database can't be read."""
     from pages.session import shared
 
     token = cookies.get(cookie.name(shared.settings().url))
@@ -28,7 +28,7 @@ def holder(cookies: Mapping[str, str]) -> Visitor | None:
 
 
 async def answer(request: Request) -> Response:
-    """204 where the post was accepted, else 403.  Raises AmbiscopeError where the database cannot be read."""
+    """204 if the post was accepted, else 403.  Raises AmbiscopeError if the database can't be read."""
     from pages.session import shared
 
     host, body = request.headers.get("host", ""), b""

@@ -1,4 +1,4 @@
-"""The cookie of a sign-in with a password: its name, and the script by which the browser gets it from the server.
+"""The cookie of a password sign-in: its name, and the script by which the browser gets it from the server.
 
 A script run has no response that could set a cookie, and a cookie set by a script of the page could be read by scripts.  So the page posts a
 code to `address`, and the server's answer sets the cookie (pages.server.sign_in_cookie).
@@ -15,7 +15,7 @@ OUT, STALE = "out", ""  # in place of a code: signs the cookie's visitor out; de
 
 
 def name(database: str) -> str:
-    """A name for each database: a browser sends its cookies to all ports of a machine."""
+    """The cookie's name, one for each database, because a browser sends its cookies to all ports of a machine."""
     return f"ambiscope_{hashlib.sha256(database.encode()).hexdigest()[:8]}"
 
 
@@ -34,5 +34,5 @@ def script() -> str:
 
 
 def show(code: str) -> None:
-    """Has the browser post the code, OUT or STALE."""
+    """Makes the browser post the code, OUT or STALE."""
     st.html(f'<script data-code="{code}">{script()}</script>', unsafe_allow_javascript=True)

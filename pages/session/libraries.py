@@ -1,6 +1,6 @@
-"""The slow imports of the bundled models, once per process: pages and workers wait here until they are finished.
+"""The slow imports of the bundled models, once per process.  Pages and workers wait here until they are finished.
 
-transformers is not among them; models of other kinds import it under core.models.encoders.pretrained.TRANSFORMERS.  No Streamlit call is made here.
+transformers is not among them; models of other kinds import it under core.models.loading.pretrained.TRANSFORMERS.  No Streamlit call is made here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all pages share, once per process: settings, engine, store; and how errors are shown."""
+"""Shared by all pages, once per process: settings, engine, store, and the display of errors."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from core.errors import AmbiscopeError
 from core.serve.choice import make_engine
 from core.settings import Settings
 from core.text import stored_name
+from core.types import Prediction
 from pages.session import connection, libraries
 from pages.ui.markup import escape
 from pages.ui.tables import table
 from storage.access.permissions import Name
 from storage.access.preferences import Preferences
-from storage.access.visitors import Visitor
+from storage.access.sign_ins import Visitor
 from storage.records.results import RejectedRowsError
 from storage.store import SessionStore, Store
 
@@ -44,29 +45,33 @@ PAGES = {
     "connections": ("Connections", ":material/cable:"),
     "health": ("Health", ":material/monitor_heart:"),
 }
-FIRST = "explore"
-VISITOR, MADE_IN = "app.visitor", "app.made_in"  # the visitor of this session's sign-in, and the connection of the sign-in
+FIRST_PAGE = "explore"
+VISITOR_KEY, MADE_IN = "app.visitor", "app.made_in"  # the visitor of this session's sign-in, and the connection of the sign-in
 
 
 def navigation() -> StreamlitPage:
     pages = [
         st.Page(
-            f"pages/{name}/page.py", title=title, icon=icon, default=name == FIRST, url_path="home" if name == FIRST else name
+            f"pages/{name}/page.py",
+            title=title,
+            icon=icon,
+            default=name == FIRST_PAGE,
+            url_path="home" if name == FIRST_PAGE else name,
         )
         for name, (title, icon) in PAGES.items()
     ]
     # Streamlit knows the default page only by the app's address; this makes its name an address, too
-    alias = st.Page(_to_first, title=PAGES[FIRST][0], url_path=FIRST, visibility="hidden")
+    alias = st.Page(_to_first, title=PAGES[FIRST_PAGE][0], url_path=FIRST_PAGE, visibility="hidden")
     return st.navigation({"": [*pages, alias]})
 
 
 def _to_first() -> None:
-    st.switch_page(f"pages/{FIRST}/page.py", query_params=st.query_params.to_dict())
+    st.switch_page(f"pages/{FIRST_PAGE}/page.py", query_params=st.query_params.to_dict())
 
 
 @st.cache_resource(show_spinner=False)
 def settings() -> Settings:
-    """Raises InputError for a wrong AMBISCOPE_ variable."""
+    """The settings.  Raises InputError for a wrong AMBISCOPE_ variable."""
     return Settings.from_env()
 
 
@@ -76,8 +81,8 @@ def _engine() -> Engine | RemoteEngine:
 
 
 def light_engine() -> Engine | RemoteEngine:
-    """For listing corpora, and for a worker, which loads the libraries itself: drawing waits for nothing.  Changes of a corpus
-    go through `pages.session.actions`.  Raises SignedOutError."""
+    """An engine for listing corpora, and for a worker, which loads the libraries itself, so that drawing waits for nothing.
+    Changes of a corpus go through `pages.session.actions`.  Raises SignedOutError."""
     store().allow("read corpora")
     return _engine()
 
@@ -93,7 +98,7 @@ def engine() -> Engine | RemoteEngine:
 
 @st.cache_resource(show_spinner=False)
 def servers_store() -> Store:
-    """For work that continues when the person leaves; it checks no permissions.  Pages use `store()`.
+    """A store for work that continues when the person leaves.  It checks no permissions; pages use `store()`.
 
     Raises NewerDatabaseError, StorageError; the next call tries again.
     """
@@ -111,7 +116,7 @@ def beside(file: Path) -> Store:
 
 
 def drop_beside(file: Path) -> None:
-    """Closes it, before its file is removed."""
+    """Closes a separate database before its file is removed."""
     beside(file).close()
     _beside.clear(str(file))
 
@@ -122,16 +127,16 @@ def _connection() -> tuple[str, str]:
 
 def keep_visitor(visitor: Visitor) -> None:
     """Signs this session in, for this browser and while the provider names the same subject."""
-    st.session_state[VISITOR], st.session_state[MADE_IN] = visitor, _connection()
+    st.session_state[VISITOR_KEY], st.session_state[MADE_IN] = visitor, _connection()
 
 
 def visitor() -> Visitor | None:
-    """The user of this session: by a sign-in in this connection, else by a typed name, which is valid only where nobody has an account.
-    None where a sign-in provider is set up and nobody is signed in.
+    """The user of this session: by a sign-in in this connection, or else by a typed name, which is valid only while nobody has
+    an account.  None if a sign-in provider is configured and nobody is signed in.
 
     Streamlit gives a session to everybody who knows its number, which is part of the addresses of uploads: docs/security.md.
     """
-    current, signed_in = _connection(), st.session_state.get(VISITOR)
+    current, signed_in = _connection(), st.session_state.get(VISITOR_KEY)
     if isinstance(signed_in, Visitor) and st.session_state.get(MADE_IN) == current:
         return signed_in
     if connection.provider() and not current[1]:
@@ -140,7 +145,7 @@ def visitor() -> Visitor | None:
 
 
 def store() -> SessionStore:
-    """The store for this session: the permission of each call is checked.  Raises as `servers_store`.
+    """The store for this session, which checks the permission of each call.  Raises as `servers_store`.
 
     The user is looked up at each call: a callback or a fragment may have a store of an earlier drawing, for somebody else.
     """
@@ -148,8 +153,9 @@ def store() -> SessionStore:
 
 
 def read_for_download(action: Name, path: Path) -> Callable[[], bytes]:
-    """For a download button, which reads the file when it is pressed, outside any session: the user of this drawing must then still be
-    signed in and may do `action`.  The call raises NotAllowedError, SignedOutError, OSError."""
+    """Reads a file for a download button.  The button calls it when it is pressed, outside any session: the user of this
+    drawing must then still be signed in and allowed to do `action`.  The call raises NotAllowedError, SignedOutError, OSError.
+    """
     user, server_store = visitor(), servers_store()
 
     def read() -> bytes:
@@ -178,8 +184,15 @@ def warm() -> threading.Thread:
 
 
 def passages_of(corpus: str) -> int:
-    """The number of passages of a corpus that can be searched; 0 where there is none of this name."""
+    """The number of passages of a corpus that can be searched; 0 if there is none of this name."""
     return next((c.passages for c in light_engine().library.list() if c.name == corpus and c.index_kind), 0)
+
+
+def readable_corpus(prediction: Prediction) -> str:
+    """The corpus that a prediction read, if this machine has it; empty if the question had its own passages."""
+    name = prediction.system.corpus
+    is_here = prediction.question.passages is None and not light_engine().remote_notice and passages_of(name)
+    return name if is_here else ""
 
 
 @st.cache_data(show_spinner=False, ttl=20)
@@ -191,8 +204,11 @@ def show_error(error: BaseException) -> None:
     """The message of an AmbiscopeError, with the rows that are wrong; of any other error a number, under which the log has the traceback."""
     if isinstance(error, RejectedRowsError):
         rows = "1 row was" if error.total == 1 else f"{error.total:,} rows were"
-        st.error(f"{rows} not valid, so nothing was stored. Correct the file and upload it again.", icon=":material/error:")
-        table([{"Line": line, "Reason": reason} for line, reason in error.rejected], "Rows that are not valid, with the reason")
+        st.error(f"{rows} not valid, so nothing was stored. Correct the rows and add them again.", icon=":material/error:")
+        table(
+            [{error.unit.title(): number, "Reason": reason} for number, reason in error.rejected],
+            "Rows that are not valid, with the reason",
+        )
     elif isinstance(error, AmbiscopeError):
         st.error(escape(error), icon=":material/error:")
     elif isinstance(error, MemoryError):
@@ -205,7 +221,7 @@ def show_error(error: BaseException) -> None:
 
 
 def preference(name: str) -> str:
-    """A preference of the user about the app; empty where there is none."""
+    """One of the user's preferences about the app; empty if it isn't set."""
     return Preferences(settings().home).get(annotator(), name)
 
 
@@ -216,6 +232,6 @@ def set_preference(name: str, value: str) -> None:
 
 
 def annotator() -> str:
-    """The user's name: of the sign-in, else the one in the sidebar, or the settings' where it is blank."""
+    """The user's name: from the sign-in, or else the sidebar's, or the settings' if that is blank."""
     user = visitor()
     return user.name if user else ""

@@ -1,7 +1,7 @@
-"""Sign-in: by an OpenID Connect provider where `.streamlit/secrets.toml` has [auth], by passwords where people have them, else a
+"""Sign-in: by an OpenID Connect provider if `.streamlit/secrets.toml` has [auth], by passwords if people have them, or else a
 typed name.
 
-The visitor of a session (`storage.access.visitors.Visitor`) is kept on the server.  The store checks it at each call; the gate only draws the
+The visitor of a session (`storage.access.sign_ins.Visitor`) is kept on the server.  The store checks it at each call; the gate only draws the
 form where it is missing or no longer valid.  A cookie restores a sign-in with a password after a reload or restart, and in a second tab.
 """
 
@@ -15,12 +15,12 @@ from core.errors import AmbiscopeError
 from pages.session import connection, cookie, shared
 from pages.session.actions import reported, show_field_error, submit
 from pages.ui.markup import escape
-from storage.access.visitors import Visitor
+from storage.access.sign_ins import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 
 SUBJECT, COOKIE = "signin.subject", "signin.tried"  # the last ones that were looked up in this session
 REASON, POST = "signin.why", "signin.post"  # shown above the form; what the browser is to post
-DRAFTS = "signin.kept"  # (name of the person, what they had typed when their sign-in ended)
+DRAFTS_KEY = "signin.kept"  # (name of the person, what they had typed when their sign-in ended)
 NAME_CHARS = 60
 ADDRESS = "me"  # URL parameter: the name of a session without passwords
 
@@ -48,9 +48,10 @@ def _sign_out_everywhere() -> None:
 
 
 def _enter(visitor: Visitor) -> None:
-    """Clears what the tab had before, perhaps of somebody else, and restores what this person had typed when their sign-in ended."""
+    """Clears the tab's earlier state, perhaps somebody else's, and restores what this person had typed when their sign-in
+    ended."""
     state = st.session_state
-    subject, (name, drafts) = state.get(SUBJECT, ""), state.get(DRAFTS, ("", {}))
+    subject, (name, drafts) = state.get(SUBJECT, ""), state.get(DRAFTS_KEY, ("", {}))
     state.clear()
     shared.keep_visitor(visitor)
     state[SUBJECT] = subject
@@ -85,8 +86,8 @@ def _form() -> None:
     state = st.session_state
     if reason := state.get(REASON):
         shared.show_error(reason)
-    if DRAFTS in state:
-        st.info(f"What you had typed is kept in this tab: sign in as {escape(state[DRAFTS][0])} to go on with it.")
+    if DRAFTS_KEY in state:
+        st.info(f"Your unsaved text is kept in this tab: sign in as {escape(state[DRAFTS_KEY][0])} to continue with it.")
     if connection.provider():
         if subject := connection.subject():
             st.warning(
@@ -108,9 +109,9 @@ def _form() -> None:
 
 
 def _by_cookie() -> None:
-    """Looks a cookie up once per session, and has one that is not valid deleted."""
+    """Looks a cookie up once per session, and deletes one that isn't valid."""
     state, token = st.session_state, _cookie()
-    if not token or shared.VISITOR in state or state.get(COOKIE) == token:
+    if not token or shared.VISITOR_KEY in state or state.get(COOKIE) == token:
         return
     if visitor := shared.store().people.resume(token):
         _enter(visitor)
@@ -130,14 +131,14 @@ def _by_subject(subject: str) -> None:
 
 @reported
 def _change_password() -> None:
-    """Callback.  Signs this tab in again; every other one of the account is signed out."""
+    """Callback.  Signs this tab in again; the account's other tabs are signed out."""
 
     password, old = (str(st.session_state.get(f"signin.change.{field}") or "") for field in ("password", "old"))
     submit("signin.change", lambda: set_own_password(shared.annotator(), password, old), "Your password was changed.")
 
 
 def set_own_password(name: str, password: str, old: str | None) -> None:
-    """Of the signed-in user, who stays signed in here.  Raises the store's errors."""
+    """Sets the signed-in user's own password; they stay signed in here.  Raises the store's errors."""
     people, address = shared.store().people, connection.address()
     people.set_password(name, name, password, old=old, address=address)
     stay(people.sign_in(name, password, address, connection.browser()))
@@ -163,9 +164,10 @@ def _signed_in(name: str) -> None:
 
 
 def _end_invalid_sign_in() -> None:
-    """Clears a session whose sign-in is no longer valid, and keeps the reason.  In the same connection, what was typed is kept for the same person."""
+    """Clears a session whose sign-in is no longer valid, and keeps the reason.  Within the same connection, typed text is kept
+    for the same person."""
     state = st.session_state
-    if shared.VISITOR not in state:
+    if shared.VISITOR_KEY not in state:
         return
     try:
         shared.store().allow("annotate")
@@ -174,19 +176,21 @@ def _end_invalid_sign_in() -> None:
         state.clear()
         state[REASON] = error
         if visitor is not None and visitor.account:
-            state[DRAFTS] = (visitor.name, drafts)
+            state[DRAFTS_KEY] = (visitor.name, drafts)
 
 
 def _is_typed(key: str, value: object) -> bool:
-    """Texts, and forms that a page keeps as an object of this package.  Streamlit refuses values for its buttons, tables and files."""
+    """Whether a value is typed text, or a form that a page keeps as an object of this package.  Streamlit refuses values for
+    its buttons, tables and files."""
     is_form = type(value).__module__.startswith("pages.") and not callable(value)
     return not key.startswith(("app.", "signin.")) and (isinstance(value, str) or is_form)
 
 
 def gate() -> bool:
-    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page.  True where people sign in.
+    """Draws the sidebar's part about the person, or stops the script at the sign-in form.  Called before the page.  True if
+    people sign in.
 
-    Raises AmbiscopeError where the database cannot be read: then permissions are unknown, and nothing is drawn.
+    Raises AmbiscopeError if the database cannot be read: then permissions are unknown, and nothing is drawn.
     """
     default = shared.settings().annotator
     is_new = "annotator" not in st.session_state
@@ -197,12 +201,12 @@ def gate() -> bool:
         _end_invalid_sign_in()
         _by_subject(subject)
         _by_cookie()
-        if shared.VISITOR not in st.session_state:
+        if shared.VISITOR_KEY not in st.session_state:
             _form()
             st.stop()
         _signed_in(shared.annotator())
         return True
-    st.session_state.pop(shared.VISITOR, None)
+    st.session_state.pop(shared.VISITOR_KEY, None)
     if connection.provider() and not subject:
         _form()
         st.stop()

@@ -1,1 +1,1 @@
-"""What several pages draw: markup, formatting, keyboard, glossary, style."""
+"""Drawing code that several pages share: markup, formatting, charts, tables, keyboard, copying, edit conflicts, style."""

@@ -25,5 +25,5 @@ def _component() -> Callable[..., object]:
 
 
 def copy_link(query: str, key: str, side: str = "") -> None:
-    """`query`: of the address, without "?"; `side`: read aloud after the label, where there are several."""
+    """`query`: the address's, without "?".  `side`: read aloud after the label if there are several."""
     _component()(key=key, data={"query": query, "side": side}, width="content", height="content")

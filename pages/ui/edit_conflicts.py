@@ -1,4 +1,5 @@
-"""Fields that began from a stored version: where another person or tab stored a newer one, unsaved typing stays until the user chooses."""
+"""Fields that start from a stored version.  If another person or tab has stored a newer one, unsaved typing stays until the
+user chooses."""
 
 from __future__ import annotations
 
@@ -28,5 +29,5 @@ def loaded_version(name: str, latest: T, touched: Callable[[T], bool], keep: Cal
 
 
 def reload_fields(name: str) -> None:
-    """Callback, and after saving: the fields begin again from the stored version."""
+    """Callback, also called after saving: the fields start again from the stored version."""
     st.session_state.pop(name, None)

@@ -1,20 +1,27 @@
-"""Figures as people read them."""
+"""Formats figures for people."""
 
 from __future__ import annotations
 
-from core.metrics import COUNT_METRICS
+from datetime import UTC, datetime
 
-
-def percent(value: float) -> str:
-    return "<1%" if 0 < value < 0.01 else f"{value:.0%}"
+from core.metrics import better_of, entry_of
+from core.text import time_text
 
 
 def seconds(value: float) -> str:
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 
+def local_time(stamp: str) -> str:
+    """An ISO time (UTC if it names no zone) in this machine's zone, as all pages show times; empty for none."""
+    if not stamp:
+        return ""
+    time = datetime.fromisoformat(stamp)
+    return time_text(time if time.tzinfo else time.replace(tzinfo=UTC))
+
+
 def duration(value: float) -> str:
-    """Of long work, in the two largest units that count.
+    """A duration of long work, in its two largest non-zero units.
 
     >>> duration(42.4), duration(61), duration(7_320)
     ('42 s', '1 min 1 s', '2 h 2 min')
@@ -26,11 +33,11 @@ def duration(value: float) -> str:
 
 
 def is_share(metric: str) -> bool:
-    return metric not in COUNT_METRICS
+    return not entry_of(metric).is_count
 
 
 def scaled(metric: str, value: float | None) -> float | None:
-    """A share in percent, a count as it is: the one scale of every table and chart."""
+    """A share in percent and a count unchanged, the one scale of every table and chart."""
     return 100 * value if value is not None and is_share(metric) else value
 
 
@@ -42,4 +49,6 @@ def format_score(metric: str, value: float | None, sign: str = "") -> str:
 
 
 def axis(metric: str) -> str:
-    return f"{metric} (%)" if is_share(metric) else metric
+    """The metric's label with its unit, and the better direction."""
+    better = better_of(metric)
+    return f"{metric}{' (%)' if is_share(metric) else ''}{f', {better} is better' if better else ''}"

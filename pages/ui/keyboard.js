@@ -1,4 +1,5 @@
-const REST = 120, LONGEST = 60000, OPENING = 20000;  // milliseconds: at rest so long; a rerun; until it begins (a busy server takes its time)
+// milliseconds: at rest so long; a rerun; until it begins (a busy server takes its time); since the last letter in a field that is gone
+const REST = 120, LONGEST = 60000, OPENING = 20000, LOST = 1500;
 
 function install() {
   const keys = { item: null, run: 0, queue: [], waiting: null, rest: 0, timer: 0 };
@@ -52,13 +53,49 @@ function install() {
     const letter = e.key.length === 1 ? e.key.toUpperCase() : '';
     return /^[0-9ABD-QS-Z]$/.test(letter) ? letter : null;
   };
+  const typesIn = (at) => at && (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName || '') || at.isContentEditable);
+  const search = () => document.querySelector('.st-key-annotate-search input');
+  const toResult = () => {  // when the results of the search that was just sent are drawn
+    const { run } = keys, end = performance.now() + LONGEST;
+    const timer = setInterval(() => {
+      const field = search();
+      if (performance.now() > end || (document.activeElement !== field && document.activeElement !== document.body)) { clearInterval(timer); return; }
+      if (keys.run === run || running()) return;
+      clearInterval(timer);
+      const result = document.querySelector('.st-key-annotate-search .stButton button');
+      if (result) result.focus();
+    }, 50);
+  };
+  // `/` goes to the search, Enter in it to the first result, Escape from it to the form, and from a field of the form to the keys
+  const moves = (e, at) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return false;
+    const typing = typesIn(at), field = search();
+    if (e.key === '/' && !typing && field) { field.focus(); field.select(); return true; }
+    if (e.key === 'Enter' && field && at === field && field.value.trim()) { toResult(); return false; }
+    if (e.key !== 'Escape' || !at.closest || !at.closest('.st-key-annotate-area')) return false;
+    const inSearch = at.closest('.st-key-annotate-search');
+    if (!typing && !inSearch) return false;
+    const form = inSearch && document.querySelector('.st-key-annotate-area [data-testid=stColumn]');
+    const first = form && (form.querySelector('input:not(:disabled), textarea:not(:disabled)') || form.querySelector('button'));
+    if (first) first.focus(); else at.blur();
+    return true;
+  };
+  window.addEventListener('pointerdown', () => { keys.typed = 0; }, true);
   window.addEventListener('keydown', (e) => {
     if (keys.item === null || !e.isTrusted) return;
-    const key = name(e);
-    if (!key) return;
     const at = e.composedPath()[0];
-    const typing = at && (/^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName || '') || at.isContentEditable);
+    const typing = typesIn(at);
+    if (moves(e, at)) { keys.typed = 0; e.preventDefault(); e.stopImmediatePropagation(); return; }
+    const key = name(e);
+    if (typing) keys.typed = e.key.length === 1 && !e.ctrlKey && !e.metaKey ? performance.now() : 0;
+    if (!key) return;
     if (typing && key !== 'ENTER') return;
+    if (!typing && keys.typed && key !== 'ENTER' && performance.now() - keys.typed < LOST) {  // a rerun took the field away: a letter of a word
+      keys.typed = performance.now();
+      e.preventDefault();
+      e.stopImmediatePropagation();
+      return;
+    }
     const busy = keys.waiting || keys.queue.length;
     if (typing && !busy) { wait(); return; }  // Streamlit takes over what was typed first
     if (!typing && !busy && !running() && !button(key)) return;

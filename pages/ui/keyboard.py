@@ -5,7 +5,8 @@ Streamlit's own.  Keys that browsers reserve (Ctrl+D, Ctrl+W, ...) are not used.
 
 The effect of a key depends on the key before it, whose effect the page shows only after Streamlit's rerun: so a script on the page
 receives the keys before Streamlit does, and presses the button that has the shortcut when the rerun is finished.  Keys of an item
-are dropped when another item is on the screen: nobody has seen it yet.
+are dropped when another item is on the screen: nobody has seen it yet.  A letter that follows others typed in a field which a rerun
+took away belongs to them, and does nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import streamlit as st
 
 SUBMIT = "Ctrl+Enter"
-SAFE = re.compile(r"[0-9]|[ABD-QS-Z]|Ctrl\+Enter")  # letters but C and R
+SAFE_SHORTCUTS = re.compile(r"[0-9]|[ABD-QS-Z]|/|Ctrl\+Enter")  # letters but C and R
 _runs = itertools.count(1)
 
 # Trusted, constant script: it gets class names and tokens, and presses no button but one that shows the key.
@@ -26,10 +27,10 @@ _SCRIPT = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> None:
-    """The keys with their effects, always visible.  Raises AssertionError for a key that is not safe."""
+    """The keys with their effects, always visible.  Raises AssertionError for an unsafe key."""
     parts = []
     for key, effect in entries:
-        assert all(SAFE.fullmatch(k) for k in key.split("–")), key
+        assert all(SAFE_SHORTCUTS.fullmatch(k) for k in key.split("–")), key
         parts.append(f":gray-badge[{key}] {effect}")
     # no caption: those are drawn pale, and badges in them even paler
     st.markdown(f":small[Keys: {' · '.join(parts)}. Off while you type in a field, except :gray-badge[Ctrl+Enter]]")

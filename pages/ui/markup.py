@@ -13,6 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from core.types import ReferenceQuestion
+
 JOINER, NO_BREAK = "\u2060", "\u00a0"
 NAME_CHARS = 80
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # all of ASCII's: each may be escaped in CommonMark
@@ -32,13 +34,14 @@ def escape(text: object) -> str:
 
 
 def full_label(word: str, detail: str) -> str:
-    """The label of a button, popover or expander whose `word` is on the page more than once: `detail` is read aloud and not drawn
-    (emphasis in a button, by style.css), so that each has an accessible name of its own."""
+    """The label of a button, popover or expander whose `word` is on the page more than once.  `detail` is read aloud and not
+    drawn (emphasis in a button, by style.css), so that each has its own accessible name."""
     return f"{word} *{escape(short(detail, NAME_CHARS))}*" if detail.strip() else word
 
 
 def without_pictures(markdown: str) -> str:
-    """A person's Markdown with pictures turned into links: a picture that is loaded tells another server who reads this, and when.
+    """A person's Markdown with pictures turned into links, because loading a picture tells another server who reads this and
+    when.
 
     An invisible word joiner separates the two characters that begin a picture; escapes and entities begin none.
     """
@@ -46,7 +49,7 @@ def without_pictures(markdown: str) -> str:
 
 
 def short(text: str, limit: int) -> str:
-    """At most `limit` characters, cut at a word where possible."""
+    """A text cut to at most `limit` characters, at a word if possible."""
     flat = " ".join(text.split())
     if len(flat) <= limit:
         return flat
@@ -55,8 +58,8 @@ def short(text: str, limit: int) -> str:
 
 
 def distinct(texts: Mapping[str, str], limit: int) -> dict[str, str]:
-    """`short` of each text by its key; whole where two would be equal, and with its key where they are equal still: Streamlit takes options
-    of equal text for one."""
+    """Shortens each text by its key, but keeps it whole if two would be equal, and adds its key if they still are, because
+    Streamlit treats options of equal text as one."""
     cut = {key: short(text, limit) for key, text in texts.items()}
     whole = {key: short(text, len(text)) for key, text in texts.items()}
     cut_counts, whole_counts = Counter(cut.values()), Counter(whole.values())
@@ -65,7 +68,7 @@ def distinct(texts: Mapping[str, str], limit: int) -> dict[str, str]:
 
 
 def chart_text(text: str, limit: int = 26) -> str:
-    """For Plotly, whose labels know some HTML tags and entities."""
+    """Escapes a text for Plotly, whose labels know some HTML tags and entities."""
     return html.escape(short(text, limit), quote=False)
 
 
@@ -100,11 +103,12 @@ def around(text: str, spans: Sequence[tuple[int, int]], width: int = 160) -> str
     return ("… " if first else "") + highlighted(text[first:last], inside) + (" …" if last < len(text) else "")
 
 
-_TOKEN = re.compile(r"(\s*)(\w+(?:['’-]\w+)*|[^\w\s])")
+_TOKEN = re.compile(r"(?<!\s)(\s*)(\w+(?:['’-]\w+)*|[^\w\s])")
 
 
 def _differences(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
-    """(whether both are equal, words of `before`, words of `after`), in order; words begin with their white space."""
+    """(whether both are equal, words of `before`, words of `after`), in order.  Each word starts with the white space before
+    it."""
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)
     match = difflib.SequenceMatcher(None, [w for _, w in old], [w for _, w in new], autojunk=False)
     for kind, a, b, c, d in match.get_opcodes():
@@ -126,7 +130,7 @@ def changes(before: str, after: str) -> str:
 
 
 def additions(before: str, after: str) -> str:
-    """The words that are new in `after`, as plain text.
+    """The new words in `after`, as plain text.
 
     >>> additions("Who played Maria?", "Who played Maria in the 1961 film?")
     'in the 1961 film'
@@ -138,6 +142,12 @@ METER_CELLS = 24
 
 
 def meter(value: float) -> str:
-    """A bar for a probability: no-break spaces on a coloured background, at least one above 0."""
+    """A bar for a probability, made of no-break spaces on a coloured background, with at least one above 0."""
     cells = round(min(1.0, max(0.0, value)) * METER_CELLS) or int(value > 0)
     return f":blue-background[{NO_BREAK * cells}]" if cells else ""
+
+
+def published_answers(example: ReferenceQuestion) -> str:
+    """The answers of each system in the paper, as Markdown."""
+    parts = (f"**{escape(name)}**: {escape(', '.join(answers))}" for name, answers in example.extra["published"].items())
+    return f"In the paper: {'; '.join(parts)}."

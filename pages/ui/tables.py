@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.markup import full_label
-from storage.exchange.exports.tables import safe_cell
+from storage.exchange.exports.tables import DELIMITER, safe_cell
 
 CHARACTER_PIXELS, MIN_PIXELS = 8, 80  # width of a letter, of a column
 MARGIN_PIXELS = 40  # a cell's margins and the arrow of a sorted column
@@ -27,7 +27,7 @@ def csv(table: pd.DataFrame) -> bytes:
     """Text cells and headings that a spreadsheet would read as a formula get an apostrophe; numbers stay numbers."""
     safe = table.map(lambda cell: safe_cell(cell) if isinstance(cell, str) else cell)
     safe.columns = [safe_cell(str(c)) for c in table.columns]
-    return str(safe.to_csv(index=False)).encode("utf-8-sig")
+    return str(safe.to_csv(sep=DELIMITER, index=False)).encode("utf-8-sig")
 
 
 def table(
@@ -38,13 +38,18 @@ def table(
     key: str | None = None,
     width: Any = "stretch",
     height: Any = "auto",
+    csv_name: str = "",
 ) -> None:
-    """`alt`: description, read aloud; `columns`: Streamlit's settings by column; `height`: "content" for all rows at once."""
+    """`alt`: description, read aloud.  `columns`: Streamlit's settings by column.  `height`: "content" for all rows at once.
+    `csv_name`: the name of the file offered below.  Streamlit's own export, which lets formulas through, is off
+    (client.disableDataExport)."""
     st.dataframe(pd.DataFrame(rows), hide_index=True, width=width, height=height, column_config=columns, key=key, alt=alt)
+    if csv_name:
+        csv_button(rows, csv_name, f"csv.{csv_name}")
 
 
-def csv_button(rows: pd.DataFrame | Sequence[Mapping[str, Any]], name: str, key: str) -> None:
-    """`name`: of the table, for the button and the file."""
+def csv_button(rows: pd.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]], name: str, key: str) -> None:
+    """`name`: the table's, for the button and the file."""
     st.download_button(
         full_label("CSV", f"of {name}"),
         csv(pd.DataFrame(rows)),

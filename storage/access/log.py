@@ -1,4 +1,4 @@
-"""Writing the append-only log: who did what, when, to which item.  Triggers refuse to change or delete a line."""
+"""Writes the append-only log: who did what, when, to which item.  Triggers refuse to change or delete a line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from storage.schema import engine, workbench
 ACTIONS = (
     "signed in",
     "sign-in failed",
+    "signed out",
     "signed out everywhere",
+    "earlier database opened",
     "first account made",
     "person added",
     "role set",
@@ -25,6 +27,8 @@ ACTIONS = (
     "items added",
     "predictions linked",
     "items assigned",
+    "items changed",
+    "items removed",
     "item leased",
     "item released",
     "item skipped",
@@ -32,6 +36,7 @@ ACTIONS = (
     "item submitted",
     "submission undone",
     "item reopened",
+    "others' words shown",
     "item validated automatically",
 )
 
@@ -45,7 +50,7 @@ def note(
     item: int | None = None,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Adds a line to the log, inside the transaction of what it tells of.  Ids are of rows."""
+    """Adds a line to the log, inside the transaction that it describes.  The ids are row ids."""
     if action not in ACTIONS:
         raise ValueError(f"{action!r} is no action of the log")
     session.add(

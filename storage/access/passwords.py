@@ -1,7 +1,7 @@
 """Passwords: argon2id, a few at a time.
 
 One hash takes 64 MiB (RFC 9106's second recommendation) and all cores for a moment, so that forty at once would take
-2.5 GB.  `AT_ONCE` may work at the same time in a process; the others wait, and are refused after `PATIENCE_SECONDS`.
+2.5 GB.  `MAX_CONCURRENT_HASHES` may work at the same time in a process; the others wait, and are refused after `MAX_WAIT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from core.errors import InputError
 from storage.records.annotation import SignInError
 
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 8, 1024
-AT_ONCE = 2
-PATIENCE_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
-_semaphore = threading.BoundedSemaphore(AT_ONCE)
+MAX_CONCURRENT_HASHES = 2
+MAX_WAIT_SECONDS, COME_BACK_SECONDS = 20.0, 5.0
+_semaphore = threading.BoundedSemaphore(MAX_CONCURRENT_HASHES)
 
 
 @cache
@@ -30,14 +30,14 @@ def _hasher() -> PasswordHasher:
 
 @cache
 def _dummy_hash() -> str:
-    """What a name without a password is checked against, to take as long."""
+    """The hash that a name without a password is checked against, so that it takes as long."""
     return _hasher().hash("correct horse battery staple")
 
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raises SignInError where too many are waiting."""
-    if not _semaphore.acquire(timeout=PATIENCE_SECONDS):
+    """Raises SignInError if too many are waiting."""
+    if not _semaphore.acquire(timeout=MAX_WAIT_SECONDS):
         raise SignInError(COME_BACK_SECONDS)
     try:
         yield
@@ -64,7 +64,7 @@ def hashed(password: str) -> str:
 
 
 def is_right(stored_hash: str | None, password: str) -> bool:
-    """Whether the password matches.  Takes as long where no hash is stored.  Raises SignInError where too many are waiting."""
+    """Whether the password matches.  Takes as long if no hash is stored.  Raises SignInError if too many are waiting."""
     with _limited():
         try:
             _hasher().verify(stored_hash or _dummy_hash(), password)
@@ -74,7 +74,7 @@ def is_right(stored_hash: str | None, password: str) -> bool:
 
 
 def renewed(stored_hash: str, password: str) -> str | None:
-    """A new hash where the stored one was made with other parameters than the current ones, else None."""
+    """A new hash if the stored one was made with other parameters than the current ones, else None."""
     if not _hasher().check_needs_rehash(stored_hash):
         return None
     with _limited():

@@ -4,7 +4,7 @@ Without accounts (no account has a password or a subject) every name has all rig
 The first account that can sign in must be a manager's (`create_manager` gives it to the current user, with all their work); from then
 on each name has the rights of its account, and a name without one has none.  There is always a manager who can sign in.
 
-A session of the app acts as the `Visitor` that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.visitors`).
+A session of the app acts as the `Visitor` that a sign-in gave it, checked in each transaction (`storage.store.SessionStore`, `storage.access.sign_ins`).
 A plain `Store` is the local operator's: it acts in the name that it is given, with the rights of that name's account.
 """
 
@@ -30,12 +30,12 @@ from storage.access.actors import (
 )
 from storage.access.log import ACTIONS, note
 from storage.access.permissions import allowed_to, can
+from storage.access.sign_ins import Visitor, begin_sign_in, end_sign_ins, token_for, visitor_for
 from storage.access.throttle import Attempt, digest
-from storage.access.visitors import Visitor, begin_sign_in, end_sign_ins, token_for, visitor_for
 from storage.records.annotation import FieldError, SignInError
 from storage.records.checks import check_choice, check_page, check_text
 from storage.records.enumerations import Role
-from storage.records.projects import AUTOMATIC, Activity, Person
+from storage.records.projects import AUTOMATIC_ANNOTATOR, Activity, Person
 from storage.schema import engine, tables, workbench
 
 MAX_SUBJECT_CHARS = 1000
@@ -47,7 +47,7 @@ _PEOPLE = select(tables.Annotator, workbench.Account).outerjoin(
 def joined_subject(issuer: object, subject: object) -> str:
     """The OpenID Connect identity as an account stores it: issuer and subject, separated by a blank.
 
-    Raises InputError where one is missing or holds white space (other pairs would read the same), or cannot be stored.
+    Raises InputError if one is missing or holds white space (other pairs would read the same), or cannot be stored.
     """
     for part, name in ((issuer, "issuer"), (subject, "subject")):
         if not isinstance(part, str) or not part or any(c.isspace() for c in part):
@@ -59,7 +59,7 @@ def joined_subject(issuer: object, subject: object) -> str:
 
 @contextmanager
 def of_field(field: str) -> Iterator[None]:
-    """Raises a FieldError of this field for an InputError of its block."""
+    """Turns an InputError of its block into a FieldError of this field."""
     try:
         yield
     except InputError as error:
@@ -90,7 +90,7 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def accounts_in_use(self) -> bool:
-        """False: without accounts, every name has all rights.  Raises StorageError where the accounts were lost."""
+        """False: without accounts, every name has all rights.  Raises StorageError if the accounts were lost."""
         with self.reading() as session:
             is_used = in_use(session)
         if is_used:
@@ -99,7 +99,7 @@ class People(engine.Part):
 
     @allowed_to("annotate")
     def require(self, user: str, role: Role = "annotator") -> Person:
-        """The record of `user`.  Raises NotAllowedError where their role is a lesser one."""
+        """The record of `user`.  Raises NotAllowedError if their role is lower."""
         check_choice(role, Role, "the role")
         with self.reading() as session:
             person = actor(session, user, role)
@@ -107,17 +107,22 @@ class People(engine.Part):
 
     @allowed_to("see others' work")
     def people(self, user: str, limit: int = 50, offset: int = 0) -> list[Person]:
-        """Everybody, in the order in which they came.  Raises NotAllowedError for annotators, InputError for a wrong page."""
+        """Everybody, in the order in which they joined.  Raises NotAllowedError for annotators, InputError for a wrong page."""
         check_page(limit, offset)
         with self.reading() as session:
             actor(session, user, "validator")
             open_house = not in_use(session)
-            query = _PEOPLE.where(tables.Annotator.name != AUTOMATIC).order_by(tables.Annotator.id).limit(limit).offset(offset)
+            query = (
+                _PEOPLE.where(tables.Annotator.name != AUTOMATIC_ANNOTATOR)
+                .order_by(tables.Annotator.id)
+                .limit(limit)
+                .offset(offset)
+            )
             return [_person(row, account, open_house) for row, account in session.execute(query)]
 
     @allowed_to("see others' work")
     def annotators(self) -> list[str]:
-        """Everybody's name, in the order in which they came."""
+        """Everybody's name, in the order in which they joined."""
         with self.reading() as session:
             return list(session.scalars(select(tables.Annotator.name).order_by(tables.Annotator.id)))
 
@@ -151,7 +156,8 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def sign_in_subject(self, subject: str) -> Visitor:
-        """For OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active account."""
+        """Signs in with OpenID Connect, after the provider has vouched.  Raises SignInError for a subject without an active
+        account."""
         with self.writing() as session:
             account = workbench.Account
             annotator_id = session.scalar(select(account.annotator_id).filter_by(subject=subject, active=True))
@@ -163,13 +169,14 @@ class People(engine.Part):
 
     @allowed_to("sign in")
     def resume(self, token: str) -> Visitor | None:
-        """The visitor of a cookie's token; None for an unknown or ended one."""
+        """The visitor for a cookie's token; None if it is unknown or has ended."""
         with self.reading() as session:
             return visitor_for(session, token)
 
     @allowed_to("sign in")
     def exchange(self, code: str, browser: str = "", earlier_token: str = "") -> str | None:
-        """The token for the code of a sign-in in this browser, whose `earlier_token` ends; None for a code that is not valid (any more)."""
+        """The token for the code of a sign-in in this browser, whose `earlier_token` ends; None for a code that isn't valid
+        (any more)."""
         with self.writing() as session:
             return token_for(session, code, browser, earlier_token)
 
@@ -178,6 +185,7 @@ class People(engine.Part):
         """Ends this sign-in, in all tabs that use it."""
         if visitor is not None and visitor.account:
             with self.writing() as session:
+                note(session, session.get_one(workbench.Account, visitor.account).annotator_id, "signed out")
                 end_sign_ins(session, visitor.account, visitor.key)
 
     @allowed_to("annotate")
@@ -185,14 +193,15 @@ class People(engine.Part):
         """Ends all sign-ins of an account.  Raises NotAllowedError, NotFoundError."""
         with self.writing() as session:
             person, account = actor(session, user), self._account(session, user)
-            end_sign_ins(session, account.id)
             note(session, person.id, "signed out everywhere")
+            end_sign_ins(session, account.id)
 
     @allowed_to("manage people")
     def create_manager(
         self, user: str, name: str, password: str | None = None, subject: str | None = None, browser: str = ""
     ) -> Visitor:
-        """The first account: `user`, who worked without one, gets it under `name`, with all their work, and is signed in.
+        """Creates the first account.  `user`, who worked without one, gets it under `name` with all their work, and is signed
+        in.
 
         Raises FieldError for a name that another one has or that looks like it, and as `add_person`; NotAllowedError where there are accounts.
         """
@@ -214,7 +223,7 @@ class People(engine.Part):
 
     @allowed_to("manage people")
     def add_person(self, user: str, name: str, role: Role, password: str | None = None, subject: str | None = None) -> Person:
-        """Gives a name an account.  The first one that can sign in must be a manager.
+        """Gives a name an account.  The first person who can sign in must be a manager.
 
         Raises NotAllowedError unless `user` is a manager, FieldError for a name that has an account or looks like another, a wrong role, a short
         password or a subject that is taken.
@@ -235,7 +244,7 @@ class People(engine.Part):
 
     @contextmanager
     def _adding(self, name: str, password: str | None, subject: str | None) -> Iterator[tuple[Session, str, str | None]]:
-        """A transaction for an account, with the name as it is stored and the password hashed.  Raises FieldError."""
+        """A transaction for a new account, with the name in its stored form and the password hashed.  Raises FieldError."""
         with of_field("name"):
             name = check_person(name)
         with of_field("password"):
@@ -263,7 +272,7 @@ class People(engine.Part):
 
     @staticmethod
     def _check_subject(session: Session, subject: str | None, account: int | None) -> None:
-        """Raises InputError for what is no subject, or another account's than `account`."""
+        """Raises InputError for an invalid subject, or one of an account other than `account`."""
         if subject is None:
             return
         with of_field("subject"):
@@ -285,8 +294,8 @@ class People(engine.Part):
 
     @staticmethod
     def _keep_a_manager(session: Session, before: bool) -> None:
-        """After a change, where anybody can sign in now or could `before`: raises InputError where no manager can sign in, so that removing the
-        last way to sign in never gives all rights to every name.
+        """Raises InputError if somebody can sign in now or could `before`, but no manager can sign in after the change, so that
+        removing the last way to sign in never gives all rights to every name.
         """
         session.flush()
         account = workbench.Account
@@ -301,19 +310,20 @@ class People(engine.Part):
 
     @allowed_to("manage people")
     def set_role(self, user: str, name: str, role: Role) -> Person:
-        """Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
+        """Changes a role.  Raises NotAllowedError, NotFoundError, InputError (also for the last manager who can sign in)."""
         check_choice(role, Role, "the role")
         return self._change(user, name, "role set", {"role": role}, {"role": role})
 
     @allowed_to("manage people")
     def set_active(self, user: str, name: str, active: bool) -> Person:
-        """An inactive account cannot sign in or do anything; its words stay.  Raises as `set_role`."""
+        """Activates or deactivates an account.  An inactive account can't sign in or do anything; its contributions stay.
+        Raises as `set_role`."""
         return self._change(user, name, "activity of account set", {"active": active}, {"active": active})
 
     def _change(
         self, user: str, name: str, action: str, values: dict[str, Any], details: dict[str, Any], least_role: Role = "manager"
     ) -> Person:
-        """Sets these columns of an account, and ends its sign-ins; `details` go into the log."""
+        """Sets these columns of an account and ends its sign-ins.  `details` go into the log."""
         with self._noting_accounts() as session:
             changer = actor(session, user, least_role)
             account, before = self._account(session, name), in_use(session)
@@ -322,14 +332,14 @@ class People(engine.Part):
                 setattr(account, key, value)
             account.updated = engine.now()
             self._keep_a_manager(session, before)
-            end_sign_ins(session, account.id)
             note(session, changer.id, action, details={"name": name, **details})
+            end_sign_ins(session, account.id)
             return _load(session, name)
 
     @allowed_to("annotate")
     def set_password(self, user: str, name: str, password: str, old: str | None = None, address: str = "") -> Person:
-        """One's own, with the old one; or, as a manager, another's.  The first one must be a manager's.  People who are
-        signed in to this account have to sign in again.
+        """Sets one's own password, given the old one, or as a manager somebody else's.  The first one must be a manager's.
+        People who are signed in to this account have to sign in again.
 
         Raises NotAllowedError, SignInError for a wrong old one, NotFoundError, InputError.
         """
@@ -345,7 +355,7 @@ class People(engine.Part):
 
     @allowed_to("manage people")
     def set_subject(self, user: str, name: str, subject: str | None) -> Person:
-        """Links an OpenID Connect subject to an account, or (None) takes it away.  Raises as `set_role`."""
+        """Links an OpenID Connect subject to an account, or (None) removes it.  Raises as `set_role`."""
         return self._change(user, name, "subject set", {"subject": subject}, {"linked": subject is not None})
 
     @allowed_to("annotate")
@@ -359,7 +369,8 @@ class People(engine.Part):
         before: int | None = None,
         limit: int = 50,
     ) -> list[Activity]:
-        """The newest first; `before` is the id of the last one of the page before.  Others than managers see their own lines only.
+        """The log, newest line first.  `before` is the id of the previous page's last line.  Only managers see other people's
+        lines.
 
         Raises InputError for a limit outside 1..500 or an unknown action, NotAllowedError.
         """

@@ -1,4 +1,5 @@
-"""Who may do what: the actions and their least roles, which docs/security.md is tested by, and the decorators of the store's methods.
+"""Permissions: the actions with their lowest roles, which docs/security.md is tested against, and the decorators of the
+store's methods.
 
 Each public method of a part of the store says by `allowed_to` to which action it belongs, or by `operator_only` that no session may
 call it: a person who runs `python -m storage` or opens the database with `Store` could read and write its file anyway.  What is done outside
@@ -31,7 +32,7 @@ Name = Literal[
     "see evaluations",
     "annotate",
     "see others' work",
-    "run the loop",
+    "retrain",
     "build corpora",
     "delete corpora",
     "run evaluations",
@@ -45,7 +46,7 @@ Name = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`role` is the least one that may; None: nobody has to be signed in."""
+    """`role` is the lowest that is allowed; None: nobody has to be signed in."""
 
     about: str
     role: Role | None
@@ -55,31 +56,32 @@ ACTIONS: Mapping[Name, Action] = {
     "sign in": Action("sign in with a password or through the organisation's provider", None),
     "ask questions": Action("ask a system on Explore, stop one's own run, see stored predictions", "annotator"),
     "judge answers": Action("label an answer, change the label, take it back; see the labels of others", "annotator"),
-    "read corpora": Action("list corpora, look into one, search it", "annotator"),
-    "see evaluations": Action("see stored evaluations, compare them, look into their rows", "annotator"),
+    "read corpora": Action("list, browse and search corpora", "annotator"),
+    "see evaluations": Action("see stored evaluations with their rows, and compare them", "annotator"),
     "annotate": Action(
         "take items, write, judge, skip and undo in open projects; see one's own work, progress and log; change one's own password",
         "annotator",
     ),
-    "see others' work": Action(
-        "validate, send work back, see who wrote what, who there is, and how far people agree", "validator"
-    ),
-    "build corpora": Action("upload files and build a corpus from them, stop or go on with a build", "manager"),
+    "see others' work": Action("validate and return work; see authors, accounts, and agreement between people", "validator"),
+    "build corpora": Action("upload files and build a corpus from them; stop and resume builds", "manager"),
     "delete corpora": Action("delete a corpus with its index", "manager"),
-    "run evaluations": Action("start, stop and go on with evaluations; upload question files; store a run", "manager"),
+    "run evaluations": Action("start, stop and resume evaluations; upload question files; store a run", "manager"),
     "change evaluations": Action("rename or delete a stored evaluation", "manager"),
-    "manage projects": Action("make and change projects, their questions and guidelines; have a system answer them", "manager"),
+    "manage projects": Action(
+        "create and change projects, their questions and guidelines; have a system answer them", "manager"
+    ),
     "manage people": Action(
-        "add people; set roles, passwords and subjects; make accounts inactive; see everybody's log", "manager"
+        "add people; set roles, passwords and subjects; deactivate accounts; see everybody's log", "manager"
     ),
     "take snapshots": Action("take snapshots and exports, download them", "manager"),
-    "run the loop": Action("start and stop the training loop", "manager"),
-    "back up": Action("make a backup; see versions, settings and the state of the database", "manager"),
+    "retrain": Action("train the answering model on people's judgments", "manager"),
+    "back up": Action("make backups; see versions, settings and the state of the database", "manager"),
 }
 
 
 def allowed_to(action: Name | None) -> Callable[[Callable[Concatenate[PartT, P], R]], Callable[Concatenate[PartT, P], R]]:
-    """A method that a session may call whose role may do this action: checked before it, and in each of its transactions.
+    """Marks a method that sessions may call if their role allows this action.  It is checked before the call and in each of its
+    transactions.
 
     None: a method that no session may call.
     """
@@ -99,12 +101,12 @@ operator_only = allowed_to(None)
 
 
 def can(role: str, least_role: str) -> bool:
-    """Each role has the rights of the ones before it: annotator, validator, manager."""
+    """Whether a role is allowed this action.  Each role has the rights of the ones before it: annotator, validator, manager."""
     return _RANK[role] >= _RANK[least_role]
 
 
 def check_role(name: str, role: str, least_role: str) -> None:
-    """Raises NotAllowedError where `role` is a lesser one than `least_role`."""
+    """Raises NotAllowedError if `role` is lower than `least_role`."""
     if not can(role, least_role):
         article = "an" if role == "annotator" else "a"
         raise NotAllowedError(f"'{name[:80]}' is {article} {role}; this needs the role {least_role}: ask a manager")

@@ -1,4 +1,4 @@
-"""What each person chose about the app itself, as a small file of the home: whether the tour was seen, what is hidden."""
+"""Each person's preferences about the app, in a small file in the home folder: whether the tour was seen, what is hidden."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOCK = threading.Lock()
 
 
 class Preferences:
-    """Of the home `folder`.  A damaged file counts as empty: nothing hangs on it."""
+    """The preferences in the home `folder`.  A damaged file counts as empty, because nothing depends on it."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
@@ -30,11 +30,11 @@ class Preferences:
         return {person: values for person, values in items if isinstance(values, dict)}
 
     def get(self, person: str, key: str) -> str:
-        """Empty where nothing was chosen."""
+        """A preference; empty if it was never set."""
         return str(self._all().get(person, {}).get(key, ""))
 
     def put(self, person: str, key: str, value: str) -> None:
-        """Raises StorageError when the disk refuses."""
+        """Stores a preference.  Raises StorageError if the disk refuses."""
         with _LOCK:
             preferences = self._all()
             preferences.setdefault(person, {})[key] = value

@@ -1,4 +1,4 @@
-"""How often a sign-in may be tried, so that passwords cannot be guessed and strangers cannot lock anybody out.
+"""Limits how often a sign-in may be tried, so that passwords can't be guessed and strangers can't lock anybody out.
 
 Attempts are counted in the database, by digests, whether the name exists or not:
 
@@ -33,13 +33,13 @@ KNOWN_FOR = timedelta(days=90)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`free` attempts in a row without a wait; then each doubles it, up to `longest` seconds."""
+    """`free` attempts in a row without a wait; each further one doubles the wait, up to `longest` seconds."""
 
     free: int
     longest: float
 
     def wait_after(self, failures: int) -> float:
-        """Seconds to wait after so many failed attempts in a row.
+        """The seconds to wait after this many failed attempts in a row.
 
         >>> [Budget(5, 900.0).wait_after(n) for n in (4, 5, 6, 99)]
         [0.0, 5.0, 10.0, 900.0]
@@ -49,11 +49,11 @@ class Budget:
         return float(min(FIRST_WAIT_SECONDS * 2 ** min(failures - self.free, 30), self.longest))
 
 
-PAIR = Budget(5, 900.0)  # one name from one address
-KNOWN_PAIR = Budget(5, 60.0)  # the same where the address is known for the name
-NAME = Budget(20, 60.0)  # one name from all addresses that are not known for it
-ADDRESS = Budget(50, 60.0)  # all names from one address that is not known for them
-LONGEST = max(b.longest for b in (PAIR, KNOWN_PAIR, NAME, ADDRESS))
+PAIR_BUDGET = Budget(5, 900.0)  # one name from one address
+KNOWN_PAIR_BUDGET = Budget(5, 60.0)  # the same where the address is known for the name
+NAME_BUDGET = Budget(20, 60.0)  # one name from all addresses that are not known for it
+ADDRESS_BUDGET = Budget(50, 60.0)  # all names from one address that is not known for them
+LONGEST_WAIT = max(b.longest for b in (PAIR_BUDGET, KNOWN_PAIR_BUDGET, NAME_BUDGET, ADDRESS_BUDGET))
 
 
 def digest(*parts: str) -> str:
@@ -71,12 +71,12 @@ class Attempt:
         session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.until < moment - FORGET_AFTER))
         mark = self._row(session, self._mark)
         self._known = mark is not None and moment < mark.until <= moment + KNOWN_FOR
-        budgets = {self._pair: KNOWN_PAIR if self._known else PAIR}
+        budgets = {self._pair: KNOWN_PAIR_BUDGET if self._known else PAIR_BUDGET}
         if not self._known:
-            budgets |= dict(zip(self._elsewhere, (NAME, ADDRESS), strict=True))
+            budgets |= dict(zip(self._elsewhere, (NAME_BUDGET, ADDRESS_BUDGET), strict=True))
         rows = {key: self._row(session, key) for key in budgets}
         waits = [(row.until - moment).total_seconds() for row in rows.values() if row is not None]
-        wait = max((w for w in waits if w <= LONGEST), default=0.0)
+        wait = max((w for w in waits if w <= LONGEST_WAIT), default=0.0)
         if wait > 0:
             raise SignInError(wait)
         for key, budget in budgets.items():
@@ -90,7 +90,8 @@ class Attempt:
         return session.scalar(select(workbench.SignInWait).filter_by(key=key))
 
     def succeeded(self, session: Session) -> None:
-        """Inside a later write transaction: this attempt is not counted after all, and its address is known for its name."""
+        """Called inside a later write transaction: the attempt is no longer counted, and its address becomes known for its
+        name."""
         moment = engine.now()
         session.execute(delete(workbench.SignInWait).where(workbench.SignInWait.key == self._pair))
         for row in [] if self._known else [self._row(session, key) for key in self._elsewhere]:

@@ -1,1 +1,1 @@
-"""What the stored work says: agreement, judges against people, answers for a project, and the training loop."""
+"""Analyses of the stored work: agreement, judges compared with people, answers for a project, and retraining."""

@@ -7,7 +7,7 @@ validations.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,16 +19,21 @@ from sqlalchemy.orm import Session
 from core.metrics.agreement.answer_sets import AnswerSet, answer_set, set_of
 from core.metrics.agreement.chance import Figure
 from core.metrics.agreement.tables import (
+    DayRow,
+    Effort,
+    GuidelineRow,
     ItemRow,
     JudgeRow,
-    Mark,
     Opinion,
     PairRow,
     PeriodRow,
+    PersonLabel,
     SystemRow,
     TimeRow,
     TypeRow,
+    day_rows,
     figures,
+    guideline_rows,
     item_rows,
     judge_row,
     label_figure,
@@ -45,7 +50,7 @@ from core.text import answer_key
 from storage.exchange.competence import MIN_ANSWERS, competence_of
 from storage.exchange.filters import Filters, check_filters
 from storage.exchange.votes import contributions, dated, latest_labels, of_project, sheets
-from storage.records.projects import AUTOMATIC, MIXED_SLOTS
+from storage.records.projects import AUTOMATIC_ANNOTATOR, MIXED_SLOTS
 from storage.results.standing import AnnotationRecord, chunked, generation_rows, is_current_submission
 from storage.schema import tables, workbench
 from storage.store import Store
@@ -57,7 +62,7 @@ MAX_TIMES = 50_000
 
 @dataclass(frozen=True, slots=True)
 class CompetenceRow:
-    """How well one person tells correct answers from others (storage.exchange.competence), each in 0..1, None where they share too few with
+    """How well one person tells correct answers from others (storage.exchange.competence), each in 0..1, None if they share too few with
     others: the probability that their label is right (`accuracy`), for a correct answer, for another one.  `gold`: their mean score on `gold_n` gold items."""
 
     person: str
@@ -71,7 +76,8 @@ class CompetenceRow:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """All tables.  `truncated`: in words, what was too much to be read."""
+    """All tables.  `guidelines`: only for one project, as each counts its own versions.  `truncated`: messages about data that
+    was too much to read."""
 
     figures: tuple[Figure, ...]
     labels: Figure
@@ -83,6 +89,8 @@ class Quality:
     periods: tuple[PeriodRow, ...]
     types: tuple[TypeRow, ...]
     times: tuple[TimeRow, ...]
+    days: tuple[DayRow, ...]
+    guidelines: tuple[GuidelineRow, ...]
     judges: tuple[JudgeRow, ...]
     systems: tuple[SystemRow, ...]
     competence: tuple[CompetenceRow, ...]
@@ -100,7 +108,7 @@ def quality(
     until: datetime | None = None,
     samples: int = BOOTSTRAP_SAMPLES,
 ) -> Quality:
-    """All tables of one moment, of the contributions that pass the filters.
+    """All tables at one moment, over the contributions that pass the filters.
 
     Raises NotAllowedError unless `user` may see other people's work, NotFoundError for an unknown project, InputError for wrong filters.
     """
@@ -110,13 +118,15 @@ def quality(
     with store.database.reading() as session:
         check_filters(session, filters)
         generations = _generations(session, filters)
-        opinions = _opinions(session, generations, filters, truncated)
+        versions = _opinions(session, generations, filters, truncated)
+        opinions = [opinion for _, opinion in versions]
         by_type = select(generations.c.type, func.count()).group_by(generations.c.type)
         types: dict[str, int] = {kind: int(count) for kind, count in session.execute(by_type)}
         times = _times(session, filters, truncated)
+        efforts = _efforts(session, filters)
         marks, answers = _labels(session, filters, truncated)
         judged = _judged_sheets(session, filters)
-        sets = _sets(session, generations, filters)
+        sets, final_sets = _sets(session, generations, filters)
         missing = _missing(session, judged.missing)
         competence = _competence(session, filters)
     majorities = _majorities(marks)
@@ -131,8 +141,10 @@ def quality(
         periods=tuple(period_rows(opinions)),
         types=tuple(type_rows(types)),
         times=tuple(time_rows(times)),
+        days=tuple(day_rows(efforts, opinions)),
+        guidelines=tuple(guideline_rows(versions, samples=samples)) if project else (),
         judges=_judges(majorities, answers, judged, samples),
-        systems=_systems(majorities, answers, sets, samples),
+        systems=_systems(majorities, answers, sets, final_sets, samples),
         competence=competence,
         missing=missing,
         truncated=tuple(truncated),
@@ -156,8 +168,8 @@ def _annotations(session: Session, questions: Sequence[int], filters: Filters) -
         yield from contributions(session, part, generation_filters).annotations
 
 
-def _opinions(session: Session, generations: Subquery, filters: Filters, truncated: list[str]) -> list[Opinion]:
-    """Generation annotations of questions that two people or more annotated."""
+def _opinions(session: Session, generations: Subquery, filters: Filters, truncated: list[str]) -> list[tuple[int, Opinion]]:
+    """Generation annotations of questions that two people or more annotated, each with the version of the guidelines that was shown."""
     g = generations.c
     shared = select(g.question_id).group_by(g.question_id).having(func.count() >= 2)
     ids = list(session.scalars(shared.order_by(func.max(g.updated).desc(), g.question_id).limit(MAX_ITEMS + 1)))
@@ -170,19 +182,22 @@ def _opinions(session: Session, generations: Subquery, filters: Filters, truncat
         rows = session.execute(select(q.id, q.public_id, q.text).where(q.id.in_(part)))
         questions |= {row.id: row for row in rows}
     return [
-        Opinion(questions[a.question].public_id, a.annotator, questions[a.question].text, a.annotation, a.updated)
+        (
+            a.guidelines or 0,
+            Opinion(questions[a.question].public_id, a.annotator, questions[a.question].text, a.annotation, a.updated),
+        )
         for a in _annotations(session, ids, filters)
     ]
 
 
-def _filtered(query: Any, column: Any, filters: Filters) -> Any:
-    """A query of tasks and their annotators, within the filters; `column`: the time that they compare."""
+def _filtered(query: Any, column: Any, filters: Filters, record: Any = workbench.Task) -> Any:
+    """A query of tasks (or submissions: `record`) and their annotators, within the filters; `column`: the time that they compare."""
     query = dated(query, column, filters)
     if filters.annotators:
         query = query.where(tables.Annotator.name.in_(filters.annotators))
     if filters.project:
         project = workbench.Project
-        query = query.join(project, project.id == workbench.Task.project_id).where(project.public_id == filters.project)
+        query = query.join(project, project.id == record.project_id).where(project.public_id == filters.project)
     return query
 
 
@@ -192,7 +207,12 @@ def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tup
     query = (
         select(tables.Annotator.name, task.seconds)
         .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
-        .where(task.state == "submitted", task.slot.is_not(None), task.slots < MIXED_SLOTS, tables.Annotator.name != AUTOMATIC)
+        .where(
+            task.state == "submitted",
+            task.slot.is_not(None),
+            task.slots < MIXED_SLOTS,
+            tables.Annotator.name != AUTOMATIC_ANNOTATOR,
+        )
         .order_by(task.updated.desc())
         .limit(MAX_TIMES + 1)
     )
@@ -202,8 +222,22 @@ def _times(session: Session, filters: Filters, truncated: list[str]) -> list[tup
     return rows[:MAX_TIMES]
 
 
+def _efforts(session: Session, filters: Filters) -> list[Effort]:
+    """Every submission by a person, including late and returned ones and gold items, because people are paid for their work and
+    not for what counts."""
+    submission = workbench.Submission
+    query = (
+        select(tables.Annotator.name, submission.seconds, submission.version, submission.created)
+        .join(tables.Annotator, tables.Annotator.id == submission.annotator_id)
+        .where(submission.automatic == False)  # noqa: E712
+        .order_by(submission.id)
+    )
+    rows = session.execute(_filtered(query, submission.created, filters, submission))
+    return [Effort(row.name, float(row.seconds), row.version == 1, row.created) for row in rows]
+
+
 def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]:
-    """The most competent first."""
+    """One row for each person, the most competent first."""
     competence, counts = competence_of(session, filters, MAX_ITEMS)
     submission, task = workbench.Submission, workbench.Task
     query = (
@@ -230,31 +264,31 @@ def _competence(session: Session, filters: Filters) -> tuple[CompetenceRow, ...]
 
 
 def _item(prediction: str, position: int) -> str:
-    """An answer of a prediction, as the item of a mark."""
+    """A prediction's answer, as the item of a label."""
     return f"{prediction} {position}"
 
 
-def _labels(session: Session, filters: Filters, truncated: list[str]) -> tuple[list[Mark], dict[str, Any]]:
-    """Labels of the answers that were judged last, and by item their answers (storage.results.standing.LabelRecord)."""
+def _labels(session: Session, filters: Filters, truncated: list[str]) -> tuple[list[PersonLabel], dict[str, Any]]:
+    """The labels of the answers that were judged last, and the answers by item (storage.results.standing.LabelRecord)."""
     labels, more = latest_labels(session, filters, MAX_LABELS)
     if more:
         truncated.append(f"the labels are those of {MAX_LABELS:,} answers to the questions judged last")
     items = [_item(label.answer.prediction, label.answer.position) for label in labels]
-    marks = [Mark(item, v.annotator, v.label or "", v.updated) for item, v in zip(items, labels, strict=True)]
+    marks = [PersonLabel(item, v.annotator, v.label or "", v.updated) for item, v in zip(items, labels, strict=True)]
     return marks, {item: label.answer for item, label in zip(items, labels, strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Sheets:
-    questions: list[Mark] = field(default_factory=list)  # labels of disambiguated questions
-    preferences: list[Mark] = field(default_factory=list)
+    questions: list[PersonLabel] = field(default_factory=list)  # labels of disambiguated questions
+    preferences: list[PersonLabel] = field(default_factory=list)
     passed: dict[str, bool] = field(default_factory=dict)  # of the same questions: their round trip
     # item -> forms (as keys) of each answer that was added
     missing: dict[str, set[tuple[str, ...]]] = field(default_factory=dict)
 
 
 def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
-    """The judgments besides labels of answers, of the questions with the latest sheets."""
+    """The judgments of things other than answers, from the questions with the latest sheets."""
     submission, item = workbench.Submission, workbench.ProjectItem
     latest = (
         select(item.question_id)
@@ -271,12 +305,12 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
             for answer in row.body["answers"]:
                 if answer["question"] is not None:
                     item_key = _item(answer["prediction_id"], answer["position"])
-                    judged.questions.append(Mark(item_key, row.name, answer["question"], row.created))
+                    judged.questions.append(PersonLabel(item_key, row.name, answer["question"], row.created))
             for added in row.body.get("missing", ()):
                 forms = tuple(answer_key(form) for form in (added["text"], *added.get("aliases", ())))
                 judged.missing.setdefault(row.item, set()).add(forms)
             if row.body["preference"] is not None:
-                judged.preferences.append(Mark(row.item, row.name, row.body["preferred"] or "tie", row.created))
+                judged.preferences.append(PersonLabel(row.item, row.name, row.body["preferred"] or "tie", row.created))
     prediction_ids = sorted({mark.item.partition(" ")[0] for mark in judged.questions})
     for public_ids in chunked(prediction_ids):
         rows = session.execute(
@@ -289,7 +323,8 @@ def _judged_sheets(session: Session, filters: Filters) -> _Sheets:
 
 
 def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dict[str, int]:
-    """System -> how many answers judges added to questions on whose sheet it is; without those that it gave itself in another form."""
+    """System -> the number of answers that judges added to questions on whose sheet it is, without those that it gave itself in
+    another form."""
     item, link, prediction, answer = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, tables.PredictedAnswer
     predicted: dict[tuple[int, str], set[str]] = defaultdict(set)
     added_forms: dict[tuple[int, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -312,8 +347,8 @@ def _missing(session: Session, added: Mapping[str, set[tuple[str, ...]]]) -> dic
     return dict(counts)
 
 
-def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
-    """Item -> the label of most people, the latest of each; ties are left out."""
+def _majorities(marks: Iterable[PersonLabel]) -> dict[str, str]:
+    """Item -> the label of most people, by each one's latest label.  Ties are left out."""
     labels_by_person: dict[str, dict[str, str]] = defaultdict(dict)
     for mark in sorted(marks, key=lambda m: m.time):
         labels_by_person[mark.item][mark.person] = mark.label
@@ -322,7 +357,7 @@ def _majorities(marks: Iterable[Mark]) -> dict[str, str]:
 
 
 def _judges(people: Mapping[str, str], answers: Mapping[str, Any], judged: _Sheets, samples: int) -> tuple[JudgeRow, ...]:
-    """The systems' estimates of their own answers, as a judge that is compared with the majority of people."""
+    """The systems' own estimates of their answers, treated as a judge and compared with the majority of people."""
     right = {key: label == "correct" for key, label in people.items() if label != "duplicate"}
     trips = [(bool(answers[k].passed), yes) for k, yes in right.items() if answers[k].passed is not None]
     sure = [(answers[k].probability >= 0.5, yes) for k, yes in right.items()]
@@ -338,8 +373,12 @@ def _judges(people: Mapping[str, str], answers: Mapping[str, Any], judged: _Shee
 # ---------------------------------------------------------------- systems
 
 
-def _sets(session: Session, generations: Subquery, filters: Filters) -> dict[str, list[tuple[AnswerSet, list[AnswerSet]]]]:
-    """System -> (its newest answer set, people's answer sets) of each question that has both, the latest annotated first."""
+_Sets = list[tuple[AnswerSet, list[AnswerSet]]]
+
+
+def _sets(session: Session, generations: Subquery, filters: Filters) -> tuple[dict[str, _Sets], dict[str, _Sets]]:
+    """System -> (its newest answer set, people's answer sets) of each question that has both, the latest annotated first; and the same with the
+    final answer sets."""
     prediction, answer = tables.Prediction, tables.PredictedAnswer
     g = generations.c
     shared = select(g.question_id).where(g.question_id.in_(select(prediction.question_id)))  # others say nothing of a system
@@ -348,8 +387,10 @@ def _sets(session: Session, generations: Subquery, filters: Filters) -> dict[str
     people: dict[int, list[AnswerSet]] = defaultdict(list)
     for contribution in _annotations(session, ids, filters):
         people[contribution.question].append(answer_set(contribution.annotation))
-    sets: dict[str, list[tuple[AnswerSet, list[AnswerSet]]]] = defaultdict(list)
+    sets: dict[str, _Sets] = defaultdict(list)
+    final_sets: dict[str, _Sets] = defaultdict(list)
     for part in chunked(ids):
+        finals = contributions(session, part, filters, Counter()).outcome.finals
         newest = (
             select(func.max(prediction.id))
             .where(prediction.question_id.in_(part))
@@ -365,17 +406,21 @@ def _sets(session: Session, generations: Subquery, filters: Filters) -> dict[str
             predicted[question, system] += [[text]] if text is not None else []
         for (question, system), answers in predicted.items():
             sets[system].append((set_of(answers), people[question]))
-    return sets
+            final_sets[system].append((set_of(answers), [answer_set(f.annotation) for f in finals.get(question, ())]))
+    return sets, final_sets
 
 
 def _systems(
     majorities: Mapping[str, str],
     answers: Mapping[str, Any],
-    sets: Mapping[str, Sequence[tuple[AnswerSet, Sequence[AnswerSet]]]],
+    sets: Mapping[str, _Sets],
+    final_sets: Mapping[str, _Sets],
     samples: int,
 ) -> tuple[SystemRow, ...]:
     labels: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item, label in majorities.items():
         labels[answers[item].system][str(answers[item].question_id)].append(label)
     names = sorted({*labels, *sets})
-    return tuple(system_row(name, labels.get(name, {}), sets.get(name, []), samples=samples) for name in names)
+    return tuple(
+        system_row(name, labels.get(name, {}), sets.get(name, []), final_sets.get(name, []), samples=samples) for name in names
+    )

@@ -1,4 +1,4 @@
-"""A project's items answered by a system: in the background of the manage page, and by `python -m storage answer`.
+"""Has a system answer a project's items: in the background of the manage page, and in `python -m storage answer`.
 
 The system is given as a function that builds it: nothing of a model is imported here.
 """
@@ -13,20 +13,20 @@ from core import types as t
 from core.errors import AmbiscopeError, CancelledError, InputError, NotAllowedError
 from core.systems.base.batching import in_order
 from core.systems.base.system import answer_or_error
-from storage.records.projects import Item, Project
+from storage.records.projects import Project, ProjectItem
 from storage.store import StoreParts
 
-PAGE = 200
+ITEMS_PER_PAGE = 200
 KEPT_ERRORS = 20
 # whether the questions bring their own passages -> the system
 Build = Callable[[bool], t.AnsweringSystem]
 # questions -> (number, prediction or why there is none), in any order
-Ask = Callable[[Sequence[t.Question]], Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]]
+AnswerQuestions = Callable[[Sequence[t.Question]], Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]]
 
 
 class Answering:
-    """One run over the items that have no prediction of the system yet; each is stored and linked as it comes, so that annotators get it
-    while the rest is running.
+    """One run over the items that have no prediction of the system yet.  Each prediction is stored and linked when it is ready,
+    so that annotators get it while the rest is running.
 
     The attributes may be read while it runs: `total` is None while the items are counted; `failed` holds (question, reason), the first
     20; `linked` also counts what was stored before and fits other items.
@@ -40,7 +40,7 @@ class Answering:
         user: str,
         build: Build,
         limit: int | None = None,
-        elsewhere: Ask | None = None,
+        elsewhere: AnswerQuestions | None = None,
         batch: int = 1,
     ) -> None:
         """`user` is a manager; at most `limit` items are answered, `batch` at a time (core.systems.base.batching).  `elsewhere`: who answers in place of
@@ -85,11 +85,13 @@ class Answering:
             self.linked += self._store.intake.link_predictions(self.user, self.project.id)
         self.stage = "done"
 
-    def _items(self, stopping: Callable[[], bool]) -> Iterator[Item]:
+    def _items(self, stopping: Callable[[], bool]) -> Iterator[ProjectItem]:
         """Items that have no prediction of this system, in the order of the queue."""
         offset, count = 0, 0
         while True:
-            page = self._store.items.items(self.project.id, self.user, stage=self.project.stages[0], limit=PAGE, offset=offset)
+            page = self._store.items.items(
+                self.project.id, self.user, stage=self.project.stages[0], limit=ITEMS_PER_PAGE, offset=offset
+            )
             for summary in page:
                 if stopping() or count == self._limit:
                     return
@@ -97,16 +99,16 @@ class Answering:
                 if all(p.system != self.system for p in item.predictions):
                     count += 1
                     yield item
-            if len(page) < PAGE:
+            if len(page) < ITEMS_PER_PAGE:
                 return
-            offset += PAGE
+            offset += ITEMS_PER_PAGE
 
     def _ask_here(self, questions: Sequence[t.Question]) -> Generator[tuple[int, t.Prediction | AmbiscopeError], None, None]:
         kinds = dict.fromkeys(q.passages is not None for q in questions)
         systems = {brings_passages: self._build(brings_passages) for brings_passages in kinds}  # an error here ends the run
         yield from enumerate(in_order(lambda q: answer_or_error(systems[q.passages is not None], q), questions, self._batch))
 
-    def _keep(self, item: Item, prediction: t.Prediction | AmbiscopeError) -> None:
+    def _keep(self, item: ProjectItem, prediction: t.Prediction | AmbiscopeError) -> None:
         if isinstance(prediction, AmbiscopeError):
             return self._fails(item, prediction)
         key = f"{self._run_id}-{item.id}"
@@ -120,7 +122,7 @@ class Answering:
             return self._fails(item, error)
         self.answered += 1
 
-    def _fails(self, item: Item, error: AmbiscopeError) -> None:
+    def _fails(self, item: ProjectItem, error: AmbiscopeError) -> None:
         self.failures += 1
         if len(self.failed) < KEPT_ERRORS:
             self.failed.append((item.question, str(error)))

@@ -1,4 +1,5 @@
-"""How far the judges of stored evaluations agree with people: their verdicts on a run's interpretations beside people's labels.
+"""Measures how far the judges of stored evaluations agree with people: their verdicts on a run's interpretations beside
+people's labels.
 
 A judge says whether the cited passage supports an answer, a person whether an answer is right and its passage says so: "correct" is yes, "wrong" and
 "unsupported" are no, other labels are left out.  Both judged the same where question and answer (as `core.text` compares them for display), passage (the first
@@ -27,7 +28,7 @@ from storage.schema import tables
 from storage.store import Store
 
 MAX_LABELS = 20_000  # those of people, the latest first
-NOBODY = "nobody has judged an answer to a question of this run"
+NOBODY_JUDGED = "nobody has judged an answer to a question of this run"
 _SAYS = {"correct": "yes", "wrong": "no", "unsupported": "no"}
 _Claim = tuple[str, str, str, str]  # key of the question, corpus, answer, passage
 _RUN, _ROW = tables.Evaluation, tables.EvaluationRow
@@ -35,7 +36,7 @@ _RUN, _ROW = tables.Evaluation, tables.EvaluationRow
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """`about`: what the run's report says of its judge (core.evaluation.judge); empty where it names none.  `row`: the judge beside people's majority, over
+    """`about`: what the run's report says of its judge (core.evaluation.judge); empty if it names none.  `row`: the judge beside people's majority, over
     interpretations; where kappa is undefined, `row.kappa.why` says why.  `truncated`: there are more labels than were read."""
 
     about: Mapping[str, Any]
@@ -44,7 +45,7 @@ class JudgeAgreement:
 
 
 def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What each run's report says of its judge; empty where it names none, unknown ids are left out.  Raises StorageError."""
+    """Each run's description of its judge; empty if its report names none.  Unknown ids are left out.  Raises StorageError."""
     with store.database.reading() as session:
         rows = session.execute(select(_RUN.public_id, _RUN.report).where(_RUN.public_id.in_(evaluation_ids)))
         return {key: object_of(object_of(report, "provenance"), "judge") for key, report in rows}
@@ -53,7 +54,8 @@ def judges_of(store: Store, evaluation_ids: Sequence[str]) -> dict[str, dict[str
 def judge_agreement(
     store: Store, evaluation_ids: Sequence[str], *, samples: int = BOOTSTRAP_SAMPLES
 ) -> dict[str, JudgeAgreement]:
-    """By evaluation, of one moment; unknown ids are left out.  Raises InputError for samples < 1, StorageError."""
+    """The agreement by evaluation, at one moment. Unknown ids are left out. Raises InputError for samples < 1,
+    StorageError."""
     compared: dict[str, tuple[dict[str, Any], list[tuple[bool, bool]], bool]] = {}
     with store.database.reading() as session:
         people, truncated = _people(session)
@@ -70,13 +72,13 @@ def judge_agreement(
     for key, (judge, pairs, is_judged) in compared.items():
         row = judge_row(str(judge.get("judge") or "unknown"), pairs, samples=samples, noun="interpretation")
         if not is_judged:
-            row = replace(row, kappa=replace(row.kappa, why=NOBODY), accuracy=replace(row.accuracy, why=NOBODY))
+            row = replace(row, kappa=replace(row.kappa, why=NOBODY_JUDGED), accuracy=replace(row.accuracy, why=NOBODY_JUDGED))
         agreements[key] = JudgeAgreement(judge, row, truncated)
     return agreements
 
 
 def _people(session: Session) -> tuple[dict[_Claim, bool], bool]:
-    """The majority of people's labels of each claim, without ties; and whether there are more labels than were read."""
+    """The majority of people's labels of each claim, without ties, and whether there are more labels than were read."""
     labels, truncated = latest_labels(session, Filters(), MAX_LABELS)
     votes: dict[_Claim, dict[str, str]] = defaultdict(dict)
     for label in sorted(labels, key=lambda label: label.updated, reverse=True):

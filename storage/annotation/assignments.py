@@ -1,4 +1,4 @@
-"""Items assigned to named people, and the progress of each person.
+"""Assigns items to people and counts each person's progress.
 
 Of an item's slots, one is reserved for each person that it is assigned to until they submit or skip it; others may take what remains.  With as many
 people as slots, nobody else gets it.  Nothing is reserved for somebody who may not work at the stage (any more).
@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select
 
 from core.errors import InputError, NotFoundError
+from storage.access import blindness
 from storage.access.actors import actor, rights_of
 from storage.access.log import note
 from storage.access.permissions import allowed_to
@@ -20,7 +21,7 @@ from storage.annotation.slots import live_count, works
 from storage.annotation.tasks import same_work
 from storage.records.checks import check_choice
 from storage.records.enumerations import WorkStage
-from storage.records.projects import AUTOMATIC, PersonProgress
+from storage.records.projects import AUTOMATIC_ANNOTATOR, PersonProgress
 from storage.schema import engine, tables, workbench
 
 _assignment, _task = workbench.Assignment, workbench.Task
@@ -31,14 +32,15 @@ def _finished() -> ColumnElement[bool]:
 
 
 def assigned_to(annotator: int, stage: str) -> ColumnElement[bool]:
-    """Of a row of item_stage at this stage."""
+    """Selects rows of item_stage that are assigned to this person."""
     return workbench.ItemStage.item_id.in_(
         select(_assignment.item_id).where(_assignment.annotator_id == annotator, _assignment.stage == stage)
     )
 
 
 def open_to(annotator: int, stage: str) -> ColumnElement[bool]:
-    """Of a row of item_stage at this stage: a slot is free that is not reserved for somebody else."""
+    """Selects rows of item_stage where a slot is free that isn't reserved for somebody else, and where this person hasn't seen
+    other people's work."""
     queue, moment = workbench.ItemStage, engine.now()
     is_open = and_(_task.state == "leased", _task.expires > moment)
     at_work = select(_task.id).where(same_work(_task, _assignment), or_(_task.state == "returned", is_open)).exists()
@@ -51,7 +53,8 @@ def open_to(annotator: int, stage: str) -> ColumnElement[bool]:
         .scalar_subquery()
     )
     live = live_count(moment)
-    return and_(live < queue.slots, or_(assigned_to(annotator, stage), live + reserved < queue.slots))
+    is_free = and_(live < queue.slots, or_(assigned_to(annotator, stage), live + reserved < queue.slots))
+    return is_free if stage == "validation" else and_(is_free, ~blindness.has_asked(annotator, queue.item_id))
 
 
 class Assignments(engine.Part):
@@ -59,7 +62,8 @@ class Assignments(engine.Part):
 
     @allowed_to("manage projects")
     def assign(self, user: str, project: str, stage: WorkStage, people: Mapping[int, Sequence[str]]) -> None:
-        """Sets to whom items (by position, from 0) are assigned at a stage; to nobody: they are open to everybody.  All or none.
+        """Sets the people to whom items (by position, from 0) are assigned at a stage; with nobody, the items are open to
+        everybody.  All or none.
 
         Raises InputError for a stage that the project does not have, a gold item, or more people than an item takes; NotFoundError for a position
         without an item; NotAllowedError unless `user` is a manager, and for somebody who may not work at the stage.
@@ -83,7 +87,7 @@ class Assignments(engine.Part):
                 if entry.gold:
                     raise InputError(f"item {position + 1} is a gold item: those are given to everybody")
                 if len(set(names)) > entry.slots:
-                    raise InputError(f"{len(set(names))} people for item {position + 1}, which takes {entry.slots}")
+                    raise InputError(f"item {position + 1} is assigned to {len(set(names))} people, and takes {entry.slots}")
                 session.execute(delete(_assignment).where(_assignment.item_id == entry.item_id, _assignment.stage == stage))
                 for name in dict.fromkeys(names):
                     session.add(_assignment(item_id=entry.item_id, stage=stage, annotator_id=ids[name], created=engine.now()))
@@ -92,7 +96,8 @@ class Assignments(engine.Part):
 
     @allowed_to("manage projects")
     def unassign(self, user: str, project: str, person: str) -> None:
-        """Takes back all that is assigned to somebody and not finished.  Raises NotFoundError, NotAllowedError unless `user` is a manager."""
+        """Takes back everything that is assigned to a person and unfinished.  Raises NotFoundError, NotAllowedError unless
+        `user` is a manager."""
         with self.writing() as session:
             manager, row = actor(session, user, "manager"), project_row(session, project)
             annotator = select(tables.Annotator.id).filter_by(name=person).scalar_subquery()
@@ -104,7 +109,8 @@ class Assignments(engine.Part):
 
     @allowed_to("see others' work")
     def progress_by_person(self, project: str, user: str) -> list[PersonProgress]:
-        """Of everybody who has a task or an assignment, by name, then stage.  Raises NotFoundError, NotAllowedError for annotators."""
+        """The progress of everybody who has a task or an assignment, by name, then stage.  Raises NotFoundError,
+        NotAllowedError for annotators."""
         with self.reading() as session:
             actor(session, user, "validator")
             row = project_row(session, project)
@@ -121,7 +127,9 @@ class Assignments(engine.Part):
             assigned_counts = {(person, stage): counts for person, stage, *counts in session.execute(assigned)}
             can_work = (works(tables.Annotator.id, literal(stage)).label(stage) for stage in row.stages)
             query = select(tables.Annotator.id, tables.Annotator.name, *can_work)
-            people = {person.id: person for person in session.execute(query.where(tables.Annotator.name != AUTOMATIC))}
+            people = {
+                person.id: person for person in session.execute(query.where(tables.Annotator.name != AUTOMATIC_ANNOTATOR))
+            }
             rows = []
             for key in tally.keys() | assigned_counts.keys():
                 number, stage = key

@@ -17,18 +17,18 @@ from core.types import Annotation
 from storage.access.actors import Actor, annotator_row
 from storage.access.log import note
 from storage.annotation.assignments import open_to
-from storage.annotation.contents import all_from_json
 from storage.annotation.places import Place, latest_guidelines
 from storage.annotation.queue_order import update_disagreement
 from storage.annotation.slots import free_slot, holders, promotable, stage_row, unused_slot
 from storage.annotation.tasks import lease_end, new_task, task_row
 from storage.records.annotation import ValidationWork
+from storage.records.contents import all_from_json
 from storage.records.enumerations import ItemState
-from storage.records.projects import AUTOMATIC
+from storage.records.projects import AUTOMATIC_ANNOTATOR
 from storage.results.standing import chunked, counted_submissions
 from storage.schema import engine, tables, workbench
 
-PORTION = 200  # items looked at in one transaction: others can save in between
+ITEMS_PER_TRANSACTION = 200  # items looked at in one transaction: others can save in between
 
 
 def add_version(
@@ -42,7 +42,8 @@ def add_version(
     score: float | None = None,
     automatic: bool = False,
 ) -> workbench.Submission:
-    """The next version of a task's work.  `body`: core.trace.to_json of the content; `guidelines`: the version shown, None: the latest."""
+    """Adds the next version of a task's work.  `body`: core.trace.to_json of the content.  `guidelines`: the version shown, or
+    None for the latest."""
     task.version += 1
     task.seconds += seconds
     task.state, task.expires, task.reason, task.updated = "submitted", None, "", engine.now()
@@ -66,8 +67,8 @@ def add_version(
 
 
 def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str, int, Annotation]]:
-    """(annotator, version, annotation) of what is validated, by slot: counted annotations; without a generation stage, those of
-    the question file as 'file 1', 'file 2', ... of version 0.
+    """(annotator, version, annotation) for each annotation to validate, by slot: the counted ones.  Without a generation stage,
+    those of the question file as 'file 1', 'file 2', ... with version 0.
     """
     queue = stage_row(session, item.id, "generation")
     if queue is None:
@@ -83,7 +84,7 @@ def sources_of(session: Session, item: workbench.ProjectItem) -> list[tuple[str,
 
 
 def began_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
-    """After a submission got its slot, or a new version of one that had it."""
+    """Updates the item after a submission got its slot, or after a new version of one that has a slot."""
     filled = sum(holder.state == "submitted" for holder in holders(session, queue.item_id, queue.stage))
     if filled >= queue.slots:
         queue.state = "done"
@@ -95,7 +96,7 @@ def began_to_count(session: Session, project: workbench.Project, queue: workbenc
 
 
 def ceased_to_count(session: Session, project: workbench.Project, queue: workbench.ItemStage, task: workbench.Task) -> None:
-    """After a submission was returned or reopened; it keeps its slot for its annotator."""
+    """Updates the item after a submission was returned or reopened.  It keeps its slot for its annotator."""
     queue.state = "open"
     if queue.stage == "generation":
         update_disagreement(session, [task.item_id])
@@ -104,23 +105,24 @@ def ceased_to_count(session: Session, project: workbench.Project, queue: workben
 
 
 def retract_automatic(session: Session, item: int) -> None:
-    """Takes back an automatic validation.  Raises InputError where a person validated the item: that has to be returned first."""
+    """Takes back an automatic validation.  Raises InputError if a person validated the item, because that has to be returned
+    first."""
     for validation in holders(session, item, "validation"):
         if validation.state == "submitted":
-            if session.get_one(tables.Annotator, validation.annotator_id).name != AUTOMATIC:
+            if session.get_one(tables.Annotator, validation.annotator_id).name != AUTOMATIC_ANNOTATOR:
                 raise InputError("this item is validated already: the validation has to be returned first")
             validation.state, validation.slot, validation.updated = "released", None, engine.now()
             _set_validation(session, item, "open")
 
 
 def _set_validation(session: Session, item: int, state: ItemState) -> None:
-    """Of an item whose project has that stage."""
+    """Sets the validation state of an item whose project has that stage."""
     if (queue := stage_row(session, item, "validation")) is not None:
         queue.state = state
 
 
 def fill_free_slots(session: Session, project: workbench.Project, queue: workbench.ItemStage) -> bool:
-    """After a slot became free: surplus work takes it, the earliest first.  True if any did."""
+    """Gives free slots to surplus work, the earliest first.  True if any got one."""
     filled = False
     while (surplus := promotable(session, queue)) is not None:
         slot = unused_slot(queue.slots, holders(session, queue.item_id, queue.stage))
@@ -133,7 +135,8 @@ def fill_free_slots(session: Session, project: workbench.Project, queue: workben
 
 
 def update_items(database: engine.Database, project: int) -> None:
-    """After another number of people an item: surplus work takes free slots, and annotations that agree are validated.  A portion at a time."""
+    """Updates the items after a change in the number of people an item, a portion at a time: surplus work takes free slots, and
+    annotations that agree are validated."""
     queue, task = workbench.ItemStage, workbench.Task
     surplus = select(task.id).where(
         task.item_id == queue.item_id, task.stage == queue.stage, task.state == "submitted", task.slot.is_(None)
@@ -141,7 +144,7 @@ def update_items(database: engine.Database, project: int) -> None:
     with database.reading() as session:
         query = select(queue.id).where(queue.project_id == project, queue.state == "open")
         entries = session.scalars(query.where(or_(queue.stage == "validation", surplus.exists()))).all()
-    for part in chunked(entries, PORTION):
+    for part in chunked(entries, ITEMS_PER_TRANSACTION):
         with database.writing() as session:
             row = session.get_one(workbench.Project, project)
             for entry in session.scalars(select(queue).where(queue.id.in_(list(part)), queue.state == "open")).all():
@@ -159,7 +162,7 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
     sources = sources_of(session, item)
     if holders(session, item.id, "validation") or not agree([annotation for _, _, annotation in sources]):
         return
-    annotator = annotator_row(session, AUTOMATIC)
+    annotator = annotator_row(session, AUTOMATIC_ANNOTATOR)
     task = task_row(session, item.id, "validation", annotator.id) or new_task(session, queue, annotator.id, "released")
     task.slot = 0
     content = ValidationWork(
@@ -173,8 +176,8 @@ def _open_validation(session: Session, project: workbench.Project, item: workben
 def lease(
     session: Session, project: workbench.Project, queue: workbench.ItemStage, person: Actor, row: workbench.Task | None
 ) -> workbench.Task | None:
-    """The person's task (`row`, if they have one) with a free slot; None where there is no slot, earlier surplus work takes it, or it is
-    reserved for somebody else."""
+    """The person's task (`row`, if they have one) with a free slot; None if there is no slot, earlier surplus work takes it, or
+    it is reserved for somebody else."""
     moment = engine.now()
     if not session.scalar(
         select(workbench.ItemStage.id).where(workbench.ItemStage.id == queue.id, open_to(person.id, queue.stage))
@@ -194,7 +197,7 @@ def lease(
 
 
 def renew(session: Session, place: Place) -> None:
-    """Extends an open lease; work whose lease ran out takes a slot again where one is free."""
+    """Extends an open lease.  Work whose lease ran out gets a slot again if one is free."""
     row = place.need_task()
     if row.state == "leased":
         row.expires = lease_end(place.project, engine.now())

@@ -1,4 +1,4 @@
-"""Drafts and the log of searches and opened passages, saved as people work and kept after the lease ends."""
+"""Drafts, and the log of searches and opened passages.  Both are saved as people work and kept after the lease ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_TITLE_CHARS = 2_000
 
 
 def check_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Raises InputError for what is not plain JSON, or too long."""
+    """Raises InputError for anything that isn't plain JSON or is too long."""
     plain = dict(body)
     if problem := plain_problem(plain):
         raise InputError(f"the draft cannot be stored: {problem}")
@@ -40,7 +40,7 @@ def check_body(body: Mapping[str, Any]) -> dict[str, Any]:
 def put_draft(
     session: Session, task: workbench.Task, row: workbench.Draft | None, body: dict[str, Any], *, open: bool
 ) -> workbench.Draft:
-    """Writes a draft over `row` (the task's), its version one more; equal content changes nothing."""
+    """Writes a draft over `row` (the task's) with the next version number.  Equal content changes nothing."""
     moment = engine.now()
     if row is None:
         row = workbench.Draft(item_id=task.item_id, stage=task.stage, annotator_id=task.annotator_id, version=1, created=moment)
@@ -95,11 +95,11 @@ class Drafts(engine.Part):
         body: Mapping[str, Any],
         expected_version: int | None = None,
     ) -> Draft:
-        """Saves what a person has so far, as the page wants to find it again, and renews their lease.
+        """Saves a person's unfinished work, in the form that the page reads back, and renews their lease.
 
         Equal content changes nothing but the lease.  It is stored after the lease ended, too; `Draft.over` says that others
         filled all slots.  `expected_version`: the version that was shown (0: none yet); None overwrites.  Raises
-        DraftConflictError (with `mine` and `theirs`) for another version, InputError for what is no plain JSON or an item that
+        DraftConflictError (with `mine` and `theirs`) for another version, InputError for anything that isn't a plain JSON or an item that
         was never opened, NotFoundError, NotAllowedError.
         """
         plain = check_body(body)
@@ -115,7 +115,8 @@ class Drafts(engine.Part):
 
     @allowed_to("annotate")
     def find_draft(self, item: str, annotator: str, stage: WorkStage) -> Draft | None:
-        """Also what was submitted (`Draft.submitted`).  Raises NotFoundError, InputError, NotAllowedError."""
+        """A person's draft, including one that was submitted (`Draft.submitted`).  Raises NotFoundError, InputError,
+        NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
             return _record(session, place, place.draft) if place.draft else None
@@ -124,13 +125,13 @@ class Drafts(engine.Part):
 
     @allowed_to("annotate")
     def log_search(self, item: str, annotator: str, stage: WorkStage, query: str) -> None:
-        """Notes a search; the same one twice in a row is noted once.  Raises InputError, NotFoundError, NotAllowedError."""
+        """Records a search.  Repeating the same one counts once.  Raises InputError, NotFoundError, NotAllowedError."""
         check_text(query, "the query", limit=MAX_QUERY_CHARS, empty=False)
         self._log(item, annotator, stage, "search", query=query)
 
     @allowed_to("annotate")
     def log_view(self, item: str, annotator: str, stage: WorkStage, passage_id: str, title: str) -> None:
-        """Notes that a passage was opened; the same one twice in a row is noted once.  Raises as `log_search`."""
+        """Records an opened passage.  Repeating the same one counts once.  Raises as `log_search`."""
         check_text(passage_id, "the passage's id", limit=MAX_ID_CHARS, empty=False)
         check_text(title, "the passage's title", limit=MAX_TITLE_CHARS)
         self._log(item, annotator, stage, "view", passage_id=passage_id, title=title)
@@ -151,7 +152,7 @@ class Drafts(engine.Part):
 
     @allowed_to("annotate")
     def interactions(self, item: str, annotator: str, stage: WorkStage) -> InteractionLog:
-        """What this person searched and opened for an item.  Raises NotFoundError, InputError, NotAllowedError."""
+        """A person's searches and opened passages for an item.  Raises NotFoundError, InputError, NotAllowedError."""
         with self.reading() as session:
             place = find_place(session, item, annotator, stage)
             return log_of(session, place.item.id, stage, place.person.id)

@@ -1,4 +1,4 @@
-"""What comes into a project: questions, gold references, and the predictions that are linked to them."""
+"""Adds questions, gold references and linked predictions to a project."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ import hashlib
 import json
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from core.errors import InputError, NotFoundError
-from core.text import question_key
+from core.errors import AmbiscopeError, InputError, NotFoundError
+from core.text import answer_key, answer_keys, question_key, stored_name
 from core.trace import to_json
 from core.types import Annotation, AnnotationType, Prediction, QAPair, ReferenceQuestion
-from storage.access.actors import actor
+from storage.access.actors import actor, rights_of
 from storage.access.log import note
 from storage.access.permissions import allowed_to
-from storage.annotation.contents import Corrections, check_gold
 from storage.annotation.linked_predictions import link, link_all, linked_count
-from storage.annotation.places import item_row, project_row
+from storage.annotation.places import STAGE_ROLES, item_row, project_row
 from storage.annotation.queue_order import bulk, margins_of, set_margins, table_of
-from storage.records.answer_sets import check_annotation
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_text, plain_problem
-from storage.records.projects import MIXED_SLOTS, ItemsReport
+from storage.records.contents import Corrections, gold_from_json
+from storage.records.gate import check_annotation, check_gold
+from storage.records.projects import MIXED_SLOTS, ItemsReport, TableQuestion
+from storage.records.results import MAX_REASONS, RejectedRowsError
 from storage.results.predictions import plain_trace, put_prediction, question_digest, same_question
 from storage.results.standing import chunked
 from storage.schema import engine, tables, workbench
@@ -37,7 +39,7 @@ _NewItem = tuple[ReferenceQuestion, dict[str, Any]]  # with its columns of `Inta
 
 
 def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> list[int]:
-    """The rows of these questions, made if need be: storage.results.predictions.question_row for many."""
+    """The rows of these questions, created if needed: storage.results.predictions.question_row for many."""
     ids: dict[tuple[str, str], int] = {}
     q = tables.Question
 
@@ -67,16 +69,45 @@ def question_ids(session: Session, questions: Sequence[ReferenceQuestion]) -> li
 
 
 def _passage_key(passages: Sequence[dict[str, Any]] | None) -> str:
-    """The text of a question's own passages, without their ids: a question over two texts is two questions; "" if it has none of its own."""
+    """The text of a question's own passages, without their ids, because one question over two texts is two questions; "" if it
+    has none."""
     return "" if passages is None else json.dumps([[p["title"], p["text"]] for p in passages])
 
 
 def _last_position(session: Session, project: workbench.Project) -> int:
-    """-1: there are no items."""
+    """The position of the last item; -1 if there are none."""
     last = session.scalar(
         select(func.max(workbench.ProjectItem.position)).where(workbench.ProjectItem.project_id == project.id)
     )
     return -1 if last is None else last
+
+
+def _place(number: int, question: ReferenceQuestion) -> str:
+    """The name of a question in an error."""
+    return f"row {question.row}" if isinstance(question, TableQuestion) else f"question {number}"
+
+
+def _assignees(session: Session, project: workbench.Project, questions: Sequence[ReferenceQuestion]) -> dict[str, int]:
+    """Name -> id of the people to whom the table assigns questions at the first stage.  Raises RejectedRowsError with the rows
+    of others."""
+    stage = project.stages[0]
+    rows = [
+        (question.row, question.assignee) for question in questions if isinstance(question, TableQuestion) and question.assignee
+    ]
+    known = set(session.scalars(select(tables.Annotator.name)))
+    ids: dict[str, int] = {}
+    rejected = []
+    for row, name in rows:
+        try:
+            if stored_name(name) not in known:
+                raise InputError(f"there is nobody named '{name[:80]}'; people are added on Manage, under People")
+            if name not in ids:
+                ids[name] = rights_of(session, stored_name(name), STAGE_ROLES[stage]).id
+        except AmbiscopeError as error:
+            rejected.append((row, f"column assignee: {error}"))
+    if rejected:
+        raise RejectedRowsError(None, tuple(rejected[:MAX_REASONS]), len(rejected), "row")
+    return ids
 
 
 class Intake(engine.Part):
@@ -87,8 +118,10 @@ class Intake(engine.Part):
         """Adds questions at the end, all or none, and then links stored predictions.  A question that is there already, or comes twice, is
         left alone: the same by `core.text.question_key`, whatever its id, with the same passages of its own.
 
-        `gold`: their annotations become the reference of gold items, which are mixed into the work.  Raises NotAllowedError unless `user` is a manager,
-        NotFoundError, InputError for more than MAX_QUESTIONS at once, or naming the first wrong question by its number.
+        `gold`: their annotations become the reference of gold items, which are mixed into the work.  Questions of a table (TableQuestion) say
+        so themselves, and whom they are assigned to.  Raises NotAllowedError unless `user` is a manager, NotFoundError,
+        InputError for more than MAX_QUESTIONS at once, naming the first wrong question by its number, or every assignee who is unknown
+        or may not work at the project's first stage, by row.
         """
         if len(questions) > MAX_QUESTIONS:
             raise InputError(
@@ -96,20 +129,45 @@ class Intake(engine.Part):
                 f"with a question a line: split -l {MAX_QUESTIONS} FILE) and add them one after the other"
             )
         items = [(question, self._checked(number, question, gold)) for number, question in enumerate(questions, 1)]
-        while (added := self._add(user, project, items, gold)) is None:
+        while (added := self._add(user, project, items)) is None:
             pass
         number, count = added
         linked = link_all(self.database, number)
         if linked:
             self._note_linked(user, number, linked)
-        return ItemsReport(count, len(questions) - count, linked)
+        texts = {question.question for question, body in items if body["gold"]}
+        return ItemsReport(count, len(questions) - count, linked, self._unmatched_gold(number, texts))
 
-    def _add(self, user: str, project: str, items: Sequence[_NewItem], gold: bool) -> tuple[int, int] | None:
-        """(the project's row, how many were added); None where somebody else added to the project since it was read."""
+    def _unmatched_gold(self, project: int, texts: Collection[str]) -> tuple[str, ...]:
+        """The gold questions to judge whose linked predictions have none of the right answers."""
+        queue, item, line, answer = workbench.ItemStage, workbench.ProjectItem, workbench.ItemPrediction, tables.PredictedAnswer
+        query = (
+            select(tables.Question.text, item.gold, answer.text.label("answer"))
+            .join(item, item.question_id == tables.Question.id)
+            .join(queue, queue.item_id == item.id)
+            .join(line, line.item_id == item.id)
+            .join(answer, answer.prediction_id == line.prediction_id)
+            .where(item.project_id == project, queue.stage == "judging", queue.gold == True)  # noqa: E712
+            .order_by(item.position)
+        )
+        has_right_answer: dict[str, bool] = {}
+        if texts:
+            with self.reading() as session:
+                for row in session.execute(query):
+                    if row.text in texts:
+                        pairs = [pair for reference in gold_from_json(row.gold) for pair in reference.pairs]
+                        right = answer_keys(alias for pair in pairs for alias in pair.answers)
+                        has_right_answer[row.text] = (
+                            has_right_answer.get(row.text, False) or not pairs or answer_key(row.answer) in right
+                        )
+        return tuple(text for text, is_found in has_right_answer.items() if not is_found)
+
+    def _add(self, user: str, project: str, items: Sequence[_NewItem]) -> tuple[int, int] | None:
+        """(the project's row, the number added); None if somebody else added to the project since it was read."""
         with self.reading() as session:
             actor(session, user, "manager")
             row = project_row(session, project)
-            if gold and row.stages == ["validation"]:
+            if row.stages == ["validation"] and any(body["gold"] for _, body in items):
                 raise InputError(
                     "this project only validates, and validation has no gold items: add the questions as ordinary ones"
                 )
@@ -120,8 +178,14 @@ class Intake(engine.Part):
             row = project_row(session, project)
             if _last_position(session, row) != last_position:
                 return None
-            count = self._put(session, row, new, gold)
+            assignees = _assignees(session, row, [question for question, _ in items])
+            count = self._put(session, row, new, assignees)
+            gold = any(body["gold"] for _, body in new)
             note(session, manager.id, "items added", project=row.id, details={"added": count, "gold": gold})
+            if assignees:
+                assigned = sum(isinstance(question, TableQuestion) and bool(question.assignee) for question, _ in new)
+                details = {"stage": row.stages[0], "items": assigned, "names": sorted(assignees)}
+                note(session, manager.id, "items assigned", project=row.id, details=details)
             return row.id, count
 
     def _note_linked(self, user: str, project: int, count: int) -> None:
@@ -131,14 +195,14 @@ class Intake(engine.Part):
 
     @staticmethod
     def _new_items(session: Session, project: workbench.Project, items: Sequence[_NewItem]) -> list[_NewItem]:
-        """Those whose question the project does not have, each the first of its kind.  Raises as `add_items`."""
+        """The questions that the project doesn't have, each the first of its kind.  Raises as `add_items`."""
         item = workbench.ProjectItem
         keys = {question_key(question.question) for question, _ in items}
         if "validation" in project.stages and "generation" not in project.stages:
             for number, (question, _) in enumerate(items, 1):
                 if not question.annotations:
                     raise InputError(
-                        f"question {number} has no answers: this project validates the answers of its question file, as nobody writes "
+                        f"{_place(number, question)} has no answers: this project validates the answers of its question file, as nobody writes "
                         "any; add questions with answers, or make a project with the stage generation"
                     )
         texts = (
@@ -163,8 +227,15 @@ class Intake(engine.Part):
                 new.append((question, body))
         return new
 
-    def _put(self, session: Session, project: workbench.Project, items: Sequence[_NewItem], gold: bool) -> int:
-        """Stores those whose question row is not in the project yet; returns how many."""
+    def _put(
+        self,
+        session: Session,
+        project: workbench.Project,
+        items: Sequence[_NewItem],
+        assignees: Mapping[str, int] = MappingProxyType({}),
+    ) -> int:
+        """Stores the questions whose row isn't in the project yet and returns their number.  `assignees`: the ids of the people
+        whom a table names."""
         item = workbench.ProjectItem
         ids = question_ids(session, [question for question, _ in items])
         present: set[int] = set()
@@ -174,10 +245,12 @@ class Intake(engine.Part):
             )
         first, moment = _last_position(session, project) + 1, engine.now()
         rows: list[dict[str, Any]] = []
-        for question, (_, body) in zip(ids, items, strict=True):
+        assigned: list[int | None] = []
+        for question, (reference, body) in zip(ids, items, strict=True):
             if question in present:
                 continue
             present.add(question)
+            assigned.append(assignees.get(reference.assignee) if isinstance(reference, TableQuestion) else None)
             rows.append(
                 {
                     "public_id": uuid.uuid4().hex,
@@ -193,7 +266,8 @@ class Intake(engine.Part):
         bulk(session, insert(table_of(item)), rows)
         item_ids = session.scalars(
             select(item.id).where(item.project_id == project.id, item.position >= first).order_by(item.position)
-        )
+        ).all()
+        is_gold = [row["gold"] is not None for row in rows]
         entries = [
             {
                 "project_id": project.id,
@@ -203,17 +277,25 @@ class Intake(engine.Part):
                 "slots": MIXED_SLOTS if gold else 1 if stage == "validation" else project.annotators_per_item,
                 "state": "waiting" if stage == "validation" and "generation" in project.stages else "open",
             }
-            for number in item_ids
+            for number, gold in zip(item_ids, is_gold, strict=True)
             for stage in project.stages
             if not (gold and stage == "validation")
         ]
         bulk(session, insert(table_of(workbench.ItemStage)), entries)
+        assignments = [
+            {"item_id": number, "stage": project.stages[0], "annotator_id": person, "created": moment}
+            for number, person in zip(item_ids, assigned, strict=True)
+            if person is not None
+        ]
+        if assignments:
+            bulk(session, insert(table_of(workbench.Assignment)), assignments)
         return len(rows)
 
     @staticmethod
     def _checked(number: int, question: ReferenceQuestion, gold: bool) -> dict[str, Any]:
         """The columns of an item that come from its question.  Raises InputError naming the question by its number."""
-        name = f"question {number}"
+        name = _place(number, question)
+        gold = gold or (isinstance(question, TableQuestion) and question.gold)
         check_text(question.question, name, limit=MAX_QUESTION_CHARS, empty=False)
         check_text(question.id, f"the id of {name}", limit=MAX_ID_CHARS)
         try:
@@ -227,15 +309,20 @@ class Intake(engine.Part):
         if problem := plain_problem(passages):
             raise InputError(f"{name}: its passages cannot be stored: {problem}")
         references = to_json(question.annotations)
-        return {"gold": {"annotations": references} if gold else None, "references": references, "passages": passages}
+        return {
+            "gold": {"annotations": references} if gold else None,
+            "references": references,
+            "passages": passages,
+            "domain": str(question.extra.get("domain") or ""),
+        }
 
     @allowed_to("manage projects")
     def add_prediction(
         self, user: str, project: str, prediction_id: str, *, struck: Collection[int] = (), added: Sequence[str] = ()
     ) -> str:
-        """Makes an item of a stored prediction's question, with the prediction linked, and returns its id.  Its suggestions are the
-        prediction's answers without the `struck` ones (by position) and with the `added` texts; where nobody writes answers, they are what
-        is validated.
+        """Makes an item of a stored prediction's question, links the prediction, and returns the item's id.  Its suggestions
+        are the prediction's answers without the `struck` ones (by position) and with the `added` texts.  If nobody writes
+        answers, those are validated.
 
         Raises NotAllowedError unless `user` is a manager, NotFoundError for an unknown project or prediction, InputError for a question that
         is in the project already, and where the project has no place for this system.
@@ -265,7 +352,7 @@ class Intake(engine.Part):
             question = ReferenceQuestion(question_row.source_id, question_row.text, references)
             body = self._checked(1, question, False)
             body["corrections"] = to_json(Corrections(prediction_id, len(answers), tuple(sorted(struck)), tuple(added)))
-            if not self._put(session, row, self._new_items(session, row, [(question, body)]), False):
+            if not self._put(session, row, self._new_items(session, row, [(question, body)])):
                 raise InputError("this question is in the project already")
             item = session.scalars(
                 select(workbench.ProjectItem).filter_by(project_id=row.id, question_id=question_row.id)
@@ -273,8 +360,8 @@ class Intake(engine.Part):
             link(session, row, [(item.id, side, prediction.id)])
             if row.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [item.id]))
-            details = {"added": 1, "prediction": prediction_id}
-            note(session, manager.id, "items added", project=row.id, item=item.id, details=details)
+            details = {"added": 1, "prediction": prediction_id, "item": item.public_id}
+            note(session, manager.id, "items added", project=row.id, details=details)
             return item.public_id
 
     @allowed_to("manage projects")
@@ -293,7 +380,8 @@ class Intake(engine.Part):
 
     @allowed_to("manage projects")
     def unanswered(self, user: str, project: str, items: Sequence[str] | None = None) -> frozenset[str]:
-        """The items (or those of these) that lack a prediction of one of the project's systems, so that nobody can judge them yet.
+        """The items (or these of them) that lack a prediction of one of the project's systems, so that nobody can judge them
+        yet.
 
         Raises NotAllowedError unless `user` is a manager, NotFoundError.
         """
@@ -332,5 +420,6 @@ class Intake(engine.Part):
                 return False
             if project.ordering == "uncertainty":
                 set_margins(session, margins_of(session, [row.id]))
-            note(session, manager.id, "predictions linked", project=project.id, item=row.id, details={"linked": 1})
+            # the item in the details: a line of the log that refers to it would keep it from being removed
+            note(session, manager.id, "predictions linked", project=project.id, details={"linked": 1, "item": item})
             return True

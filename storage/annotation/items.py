@@ -1,4 +1,4 @@
-"""A project's items as people see them: one, pages of them, and how far the work is."""
+"""Reads a project's items as people see them: one item, pages of items, and the progress of the work."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from sqlalchemy.orm import undefer
 
 from core.errors import NotFoundError
 from core.types import Annotation, Passage
+from storage.access import blindness
 from storage.access.actors import actor
 from storage.access.permissions import allowed_to, can
-from storage.annotation.contents import all_from_json
-from storage.annotation.places import project_row
+from storage.annotation.places import item_row, project_row
 from storage.annotation.queue_order import queue_order
 from storage.records.checks import check_choice, check_page
+from storage.records.contents import all_from_json
 from storage.records.enumerations import ItemState, WorkStage
-from storage.records.projects import MIXED_SLOTS, Item, ItemSummary, LinkedPrediction, StageProgress
+from storage.records.projects import MIXED_SLOTS, ItemSummary, LinkedPrediction, ProjectItem, StageProgress
 from storage.schema import engine, tables, workbench
 
 
@@ -24,8 +25,9 @@ class Items(engine.Part):
     """The part of the Store that reads a project's items."""
 
     @allowed_to("annotate")
-    def get_item(self, item: str, user: str) -> Item:
-        """References, and the systems of what is judged blind, are shown to validators and managers only.  Raises NotFoundError, NotAllowedError."""
+    def get_item(self, item: str, user: str) -> ProjectItem:
+        """An item.  References are shown to validators and managers only, and the systems that are judged also to others who
+        needn't judge blind.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
             person = actor(session, user)
             match = session.execute(
@@ -38,7 +40,8 @@ class Items(engine.Part):
             if match is None:
                 raise NotFoundError(f"there is no item '{item[:80]}'")
             row, project, question = match
-            blind = "judging" in project.stages and not can(person.role, "validator")
+            sees_all = can(person.role, "validator")
+            blind = not sees_all and blindness.is_hidden(session, person, row.id, judged_run=True)
             predictions = session.execute(
                 select(tables.Prediction.system, tables.Prediction.public_id)
                 .join(workbench.ItemPrediction, workbench.ItemPrediction.prediction_id == tables.Prediction.id)
@@ -48,18 +51,30 @@ class Items(engine.Part):
             states = session.execute(
                 select(workbench.ItemStage.stage, workbench.ItemStage.state).where(workbench.ItemStage.item_id == row.id)
             )
-            return Item(
+            return ProjectItem(
                 id=row.public_id,
                 project=project.public_id,
                 position=row.position,
                 source_id=question.source_id,
                 question=question.text,
-                gold=row.gold is not None and can(person.role, "validator"),
+                gold=row.gold is not None and sees_all,
                 predictions=tuple(LinkedPrediction("" if blind else system, name) for system, name in predictions),
                 passages=None if row.passages is None else all_from_json(Passage, row.passages),
-                references=all_from_json(Annotation, row.references) if can(person.role, "validator") else (),
+                references=all_from_json(Annotation, row.references) if sees_all else (),
                 states={entry.stage: entry.state for entry in states},
             )
+
+    @allowed_to("annotate")
+    def passages_read(self, item: str, user: str) -> tuple[Passage, ...]:
+        """The passages that the suggested or judged systems read for an item, without saying which system read which.  Raises
+        NotFoundError, NotAllowedError."""
+        link, prediction = workbench.ItemPrediction, tables.Prediction
+        with self.reading() as session:
+            actor(session, user)
+            query = select(prediction.trace).join(link, link.prediction_id == prediction.id)
+            traces = session.scalars(query.where(link.item_id == item_row(session, item).id))
+            retrieved = [r["passage"] for trace in traces for r in trace["passages"]]
+            return tuple({p["id"]: Passage(p["id"], p["title"], p["text"]) for p in retrieved}.values())
 
     @allowed_to("see others' work")
     def items(
@@ -129,6 +144,7 @@ class Items(engine.Part):
                     i.disagreement,
                     tuple(assigned.get(q.item_id, ())),
                     comments.get(q.item_id, 0),
+                    i.domain,
                 )
                 for q, i, words in rows
             ]
@@ -137,21 +153,24 @@ class Items(engine.Part):
     def progress(
         self, project: str, user: str, annotator: str | None = None, stage: WorkStage | None = None
     ) -> dict[WorkStage, StageProgress]:
-        """Counts by stage (or of this one alone): of everybody, or of one person.  Another's are for validators and managers.  Counted
-        in SQL, items from an index.  One's own count gold items like others: nobody is to know them."""
+        """Counts by stage (or for this one alone), of everybody or of one person.  Only validators and managers see another
+        person's.  One's own count treats gold items like others, because nobody is to recognise them.  Counted in SQL, items
+        from an index."""
         with self.reading() as session:
             actor(session, user, "annotator" if annotator in (None, user) else "validator")
             row = project_row(session, project)
             queue, task, draft, item = workbench.ItemStage, workbench.Task, workbench.Draft, workbench.ProjectItem
             stages = [name for name in row.stages if stage in (None, name)]
             totals: dict[str, dict[str, int]] = {}
-            for name, state, count in session.execute(
-                select(queue.stage, queue.state, func.count())
+            slots: dict[str, dict[str, int]] = {}
+            for name, state, count, total in session.execute(
+                select(queue.stage, queue.state, func.count(), func.sum(queue.slots))
                 .where(queue.project_id == row.id, queue.stage.in_(stages))
-                .filter_by(gold=False)
+                .where(queue.gold == False)  # noqa: E712
                 .group_by(queue.stage, queue.state)
             ):
                 totals.setdefault(name, {})[state] = count
+                slots.setdefault(name, {})[state] = total
             tasks = select(task.stage, *tallies(engine.now(), gold_counts=annotator == user)).where(
                 task.project_id == row.id, task.stage.in_(stages)
             )
@@ -171,17 +190,17 @@ class Items(engine.Part):
                 states, tasks_of_stage = totals.get(name, {}), tally.get(name)
                 counts = {state: states.get(state, 0) for state in get_args(ItemState)}
                 counts |= {tallied: getattr(tasks_of_stage, tallied, 0) for tallied in _TALLIED}
-                items = sum(states.values())
-                slots = items if name == "validation" else items * row.annotators_per_item  # one person validates
+                places = slots.get(name, {})
                 seconds = float(getattr(tasks_of_stage, "seconds", 0.0))
+                counts |= {"slots": sum(places.values()), "open_slots": places.get("open", 0)}
                 progress[name] = StageProgress(
-                    name, items, slots=slots, drafts=open_drafts.get(name, 0), seconds=seconds, **counts
+                    name, sum(states.values()), drafts=open_drafts.get(name, 0), seconds=seconds, **counts
                 )
             return progress
 
     @allowed_to("annotate")
     def submitted(self, project: str, user: str, stage: WorkStage) -> int:
-        """`submitted` of everybody's progress alone, from an index: for what is drawn often."""
+        """`submitted` of everybody's progress alone, from an index, for displays that are drawn often."""
         with self.reading() as session:
             actor(session, user)
             task = workbench.Task

@@ -1,4 +1,4 @@
-"""Predictions of a system, linked to the items of a project: annotators get them as suggestions, judges judge them."""
+"""Predictions linked to the items of a project.  Annotators get them as suggestions; judges judge them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from storage.annotation.queue_order import bulk, margins_of, set_margins, table_
 from storage.results.standing import chunked
 from storage.schema import engine, tables, workbench
 
-PORTION = 1000  # predictions linked in one transaction: others can save in between
+PREDICTIONS_PER_TRANSACTION = 1000  # predictions linked in one transaction: others can save in between
 
 
 def linked_count(item: InstrumentedAttribute[int] | int) -> ScalarSelect[int]:
-    """How many predictions of an item (by id) are linked, in SQL."""
+    """The number of predictions linked to an item (by id), in SQL."""
     line = workbench.ItemPrediction
     return select(func.count()).select_from(line).where(line.item_id == item).scalar_subquery()
 
 
 def link(session: Session, project: workbench.Project, links: Sequence[tuple[int, int, int]]) -> int:
-    """Links these (item, side, prediction), on the other side where another system has this one; not where there is one of its system already,
-    no side is free, or people judge as many as the project has.  Their items have no margin then.  Returns how many."""
+    """Links these (item, side, prediction), on the other side if another system has this one.  Nothing is linked if a
+    prediction of its system is linked already, no side is free, or people already judge as many as the project has.  The
+    margins of the items are cleared.  Returns the number of links."""
     line, prediction, task = workbench.ItemPrediction, tables.Prediction, workbench.Task
     sides: dict[int, dict[int, str]] = defaultdict(dict)  # item -> side -> system
     judged: set[int] = set()
@@ -52,8 +53,8 @@ def link(session: Session, project: workbench.Project, links: Sequence[tuple[int
 
 
 def unlink_others(session: Session, project: workbench.Project) -> None:
-    """After another choice of systems: items that nobody has opened yet (to judge them, where they are judged) lose the predictions of other
-    systems than the project's, but those that were added with their prediction."""
+    """Unlinks predictions after the project's systems have changed: items that nobody has opened yet (for judging, if they are
+    judged) lose the predictions of other systems, except those that were added together with their prediction."""
     item, line, prediction, task = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction, workbench.Task
     opened = select(task.id).where(task.item_id == item.id)
     opened = opened.where(task.stage == "judging") if "judging" in project.stages else opened
@@ -74,7 +75,7 @@ def unlink_others(session: Session, project: workbench.Project) -> None:
 
 
 def link_all(database: engine.Database, project: int) -> int:
-    """Links what is not linked yet, PORTION at a time; returns how many."""
+    """Links everything that isn't linked yet, PORTION at a time, and returns the number of links."""
     item, line, prediction = workbench.ProjectItem, workbench.ItemPrediction, tables.Prediction
     linked = prediction.__table__.alias()
     # (item, side, the newest prediction of that side's system) where the item has no prediction of this system yet
@@ -91,7 +92,7 @@ def link_all(database: engine.Database, project: int) -> int:
             )
             links += [(key, side, newest_one) for key, newest_one in session.execute(newest)]
     count = 0
-    for part in chunked(sorted(links), PORTION):
+    for part in chunked(sorted(links), PREDICTIONS_PER_TRANSACTION):
         with database.writing() as session:
             count += link(session, session.get_one(workbench.Project, project), part)
     if count:
@@ -100,13 +101,13 @@ def link_all(database: engine.Database, project: int) -> int:
 
 
 def fill_margins(database: engine.Database, project: int) -> None:
-    """The margins of items that have a linked prediction and none yet, where the project's order needs them."""
+    """Computes missing margins of items that have a linked prediction, if the project's order needs them."""
     item = workbench.ProjectItem
     with database.reading() as session:
         if session.get_one(workbench.Project, project).ordering != "uncertainty":
             return
         query = select(item.id).where(item.project_id == project, item.margin.is_(None), linked_count(item.id) > 0)
         margins = margins_of(session, list(session.scalars(query)))
-    for part in chunked(list(margins), PORTION):
+    for part in chunked(list(margins), PREDICTIONS_PER_TRANSACTION):
         with database.writing() as session:
             set_margins(session, {key: margins[key] for key in part})

@@ -1,4 +1,4 @@
-"""Looks up projects, items and a person's work on an item, and checks the person's rights, at the start of a transaction."""
+"""Looks up projects, items and a person's work on an item at the start of a transaction, and checks the person's rights."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def item_row(session: Session, item: str) -> workbench.ProjectItem:
 
 
 def latest_guidelines(session: Session, project: int) -> int:
-    """The version in force; 0: none was written."""
+    """The version of the guidelines in force; 0 if none was written."""
     return session.scalar(select(func.max(workbench.Guideline.version)).filter_by(project_id=project)) or 0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A person's work on an item at one stage, after the check of their rights.  `task` is None before they open it for the first time."""
+    """A person's work on an item at one stage, after the check of their rights.  `task` is None until they open it for the
+    first time."""
 
     person: Actor
     project: workbench.Project
@@ -49,14 +50,15 @@ class Place:
     draft: workbench.Draft | None
 
     def need_task(self) -> workbench.Task:
-        """Raises InputError where the item was never opened."""
+        """The task.  Raises InputError if the item was never opened."""
         if self.task is None:
             raise InputError("open the item first (next_item or claim_item)")
         return self.task
 
 
 def find_place(session: Session, item: str, annotator: str, stage: WorkStage) -> Place:
-    """Raises InputError for a stage that the project does not have, NotFoundError, NotAllowedError."""
+    """Looks up and checks the place.  Raises InputError for a stage that the project doesn't have, NotFoundError,
+    NotAllowedError."""
     check_choice(stage, WorkStage, "the stage")
     person = actor(session, annotator, STAGE_ROLES[stage])
     entry, task, draft = workbench.ItemStage, workbench.Task, workbench.Draft

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Unpack, get_args
 
-from sqlalchemy import select, update
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.errors import ConflictError, InputError
@@ -22,16 +22,16 @@ from storage.access.actors import actor, refuse_confusable
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import update_items
-from storage.annotation.contents import all_from_json
 from storage.annotation.linked_predictions import fill_margins, unlink_others
 from storage.annotation.places import latest_guidelines, project_row
-from storage.annotation.slots import refresh_states, vacate
-from storage.records.answer_sets import check_annotation
+from storage.annotation.slots import set_slots
 from storage.records.checks import check_page, check_text
+from storage.records.contents import all_from_json
 from storage.records.enumerations import ProjectState, WorkStage
+from storage.records.gate import check_annotation
 from storage.records.projects import (
     THRESHOLDS,
-    Example,
+    GuidelineExample,
     Guidelines,
     Project,
     ProjectChanges,
@@ -59,7 +59,7 @@ def project_record(row: workbench.Project) -> Project:
     )
 
 
-def _check_guidelines(text: str, examples: Sequence[Example]) -> None:
+def _check_guidelines(text: str, examples: Sequence[GuidelineExample]) -> None:
     check_text(text, "the guidelines", limit=MAX_GUIDELINE_CHARS)
     if len(examples) > MAX_EXAMPLES:
         raise InputError(f"{len(examples)} examples; at most {MAX_EXAMPLES} are allowed")
@@ -80,10 +80,10 @@ class Projects(engine.Part):
         *,
         stages: Sequence[WorkStage] = ("generation",),
         guidelines: str = "",
-        examples: Sequence[Example] = (),
+        examples: Sequence[GuidelineExample] = (),
         **values: Unpack[ProjectValues],
     ) -> Project:
-        """An open project without items.  Stages cannot be changed later; `values` are those of `ProjectValues`.
+        """Creates an open project without items.  Stages can't be changed later; `values` are those of `ProjectValues`.
 
         Raises NotAllowedError unless `user` is a manager, InputError for a wrong value or a name that is taken, or looks like one.
         """
@@ -115,7 +115,7 @@ class Projects(engine.Part):
 
     @staticmethod
     def _check_name(session: Session, name: str, project: int | None) -> None:
-        """Raises InputError for a name that another project than this one (None: any) has, or that looks like it."""
+        """Raises InputError if another project than this one (None: any) has the name, or a name that looks like it."""
         names = list(session.scalars(select(workbench.Project.name).where(workbench.Project.id != project)))
         if name in names:
             raise InputError(f"there is a project named '{name[:80]}' already: choose another name")
@@ -153,15 +153,7 @@ class Projects(engine.Part):
             row.updated = engine.now()
             session.flush()
             if "annotators_per_item" in columns:
-                queue, slots = workbench.ItemStage, row.annotators_per_item
-                if surplus := vacate(session, row.id, slots):
-                    raise InputError(
-                        f"{surplus} pieces of work are held beyond {slots} annotators an item: they have to be released first"
-                    )
-                stages = (queue.project_id == row.id, queue.stage != "validation", queue.gold == False)  # noqa: E712  (one person validates)
-                session.execute(update(queue).where(*stages).values(slots=slots))
-                session.expire_all()
-                refresh_states(session, row.id, row.stages)
+                set_slots(session, row, row.annotators_per_item)
             if "systems" in columns:
                 unlink_others(session, row)
             note(session, manager.id, "project changed", project=row.id, details=columns)
@@ -173,7 +165,7 @@ class Projects(engine.Part):
 
     @allowed_to("annotate")
     def projects(self, state: ProjectState | None = None, limit: int = 50) -> list[Project]:
-        """The newest first.  Raises InputError for a limit outside 1..500."""
+        """The projects, newest first.  Raises InputError for a limit outside 1..500."""
         check_page(limit, 0)
         with self.reading() as session:
             query = select(workbench.Project).order_by(workbench.Project.id.desc()).limit(limit)
@@ -197,7 +189,7 @@ class Projects(engine.Part):
 
     @staticmethod
     def _add_guidelines(
-        session: Session, row: workbench.Project, author: int, text: str, examples: Sequence[Example]
+        session: Session, row: workbench.Project, author: int, text: str, examples: Sequence[GuidelineExample]
     ) -> workbench.Guideline:
         guideline = workbench.Guideline(
             project_id=row.id,
@@ -214,9 +206,9 @@ class Projects(engine.Part):
 
     @allowed_to("manage projects")
     def save_guidelines(
-        self, user: str, project: str, text: str, examples: Sequence[Example] = (), expected_version: int | None = None
+        self, user: str, project: str, text: str, examples: Sequence[GuidelineExample] = (), expected_version: int | None = None
     ) -> Guidelines:
-        """A new version; equal content changes nothing, and no version is deleted.
+        """Saves a new version.  Equal content changes nothing, and no version is deleted.
 
         Raises ConflictError when there is a newer one than `expected_version` (0: none), NotAllowedError, NotFoundError,
         InputError.
@@ -240,12 +232,12 @@ class Projects(engine.Part):
 
     @allowed_to("annotate")
     def guidelines(self, project: str) -> Guidelines | None:
-        """The version in force; None where there is none.  Raises NotFoundError for an unknown project."""
+        """The version in force; None if there is none.  Raises NotFoundError for an unknown project."""
         return next(iter(self._guidelines(project, 1)), None)
 
     @allowed_to("manage projects")
     def guideline_versions(self, project: str) -> list[Guidelines]:
-        """The latest 50 versions, the newest first.  Raises NotFoundError."""
+        """The latest 50 versions, newest first.  Raises NotFoundError."""
         return self._guidelines(project, 50)
 
     def _guidelines(self, project: str, limit: int) -> list[Guidelines]:
@@ -261,4 +253,4 @@ class Projects(engine.Part):
 
 
 def _guidelines_record(row: workbench.Guideline, project: str, author: str) -> Guidelines:
-    return record_of(Guidelines, row, project=project, examples=all_from_json(Example, row.examples), author=author)
+    return record_of(Guidelines, row, project=project, examples=all_from_json(GuidelineExample, row.examples), author=author)

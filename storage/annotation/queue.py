@@ -1,4 +1,5 @@
-"""The queue: which item a person gets next.  Each call is one write transaction; the database itself refuses surplus slots."""
+"""The queue, which decides the item that a person gets next.  Each call is one write transaction; the database itself refuses
+surplus slots."""
 
 from __future__ import annotations
 
@@ -25,15 +26,15 @@ from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_page, che
 from storage.records.enumerations import TaskState, WorkStage
 from storage.schema import engine, tables, workbench
 
-CANDIDATES = 20  # looked at together
+CANDIDATE_ITEMS = 20  # looked at together
 
 
 class Queue(engine.Part):
-    """The part of the Store about leases and what becomes of them."""
+    """The part of the Store about leases and how they end."""
 
     @allowed_to("annotate")
     def next_item(self, project: str, annotator: str, stage: WorkStage) -> Task | None:
-        """Leases the next item to this person, and returns their task; None when no item remains for them.
+        """Leases the next item to this person and returns their task; None when no item remains for them.
 
         In this order: their own open item (returned ones first), own drafts whose lease ran out where a slot is free, now and then a gold
         item as if it were another (at the project's `gold_rate`), what is assigned to them, then the queue: what they never had before
@@ -65,7 +66,7 @@ class Queue(engine.Part):
                 current.expires = lease_end(project, engine.now())
             return current
         has_draft = select(draft.id).where(same_work(draft, task), draft.open == True).exists()  # noqa: E712
-        lapsed = mine.where(task.state == "expired", has_draft).order_by(task.updated).limit(CANDIDATES)
+        lapsed = mine.where(task.state == "expired", has_draft).order_by(task.updated).limit(CANDIDATE_ITEMS)
         for row in session.scalars(lapsed).all():
             queue = stage_row(session, row.item_id, stage)
             if queue is not None and lease(session, project, queue, person, row):
@@ -74,11 +75,11 @@ class Queue(engine.Part):
 
     @staticmethod
     def _gold(session: Session, project: workbench.Project, person: Actor, stage: str) -> workbench.Task | None:
-        """A gold item that this person never had, after a share of their tasks.  After which ones, and which item, is drawn from the seed of
-        the last task, which nobody is shown: asking twice gives the same answer, and nobody can predict it."""
+        """A gold item that this person never had, after a share of their tasks.  The seed of the last task, which nobody is
+        shown, decides when and which one: asking twice gives the same answer, and nobody can predict it."""
         task, queue = workbench.Task, workbench.ItemStage
         mine = select(task.seed).where(task.annotator_id == person.id, task.project_id == project.id, task.stage == stage)
-        last = session.scalar(mine.order_by(task.id.desc()).limit(1)) if project.gold_rate else None
+        last = session.scalar(mine.order_by(task.id.desc()).limit(1)) if project.gold_rate and stage != "validation" else None
         draw = int.from_bytes(hashlib.sha256(f"{last}\0gold".encode()).digest()[:8])
         if last is None or draw >= project.gold_rate * 2**64:
             return None
@@ -112,8 +113,9 @@ class Queue(engine.Part):
         again: bool,
         include_own: bool,
     ) -> workbench.Task | None:
-        """The first item with a free slot that is not reserved for others.  `assigned`: to this person; `again`: among those that they gave
-        back or lost (also gold ones that were mixed in); `include_own`: also among those that they annotated."""
+        """The first item with a free slot that isn't reserved for others.  `assigned`: only those assigned to this person.
+        `again`: only those that they gave back or lost (including mixed-in gold items).  `include_own`: also those that they
+        annotated."""
         queue, task = workbench.ItemStage, workbench.Task
         mine = select(task.id).where(task.item_id == queue.item_id, task.stage == queue.stage, task.annotator_id == person.id)
         query = (
@@ -127,7 +129,7 @@ class Queue(engine.Part):
                 open_to(person.id, stage),
             )
             .order_by(*queue_order(project))
-            .limit(CANDIDATES)
+            .limit(CANDIDATE_ITEMS)
         )
         query = query.where(mine.where(task.state.in_(("released", "expired"))).exists() if again else ~mine.exists())
         if assigned:
@@ -151,7 +153,7 @@ class Queue(engine.Part):
 
     @allowed_to("annotate")
     def claim_item(self, item: str, annotator: str, stage: WorkStage) -> Task | None:
-        """Leases this very item; None when all its slots are taken, or it still waits for the stage before.
+        """Leases this particular item; None when all its slots are taken, or if it still waits for the stage before.
 
         Somebody who holds, submitted or got it back gets their task as it is (an open lease renewed).  Raises as `next_item`.
         """
@@ -172,13 +174,14 @@ class Queue(engine.Part):
 
     @allowed_to("annotate")
     def release_item(self, item: str, annotator: str, stage: WorkStage) -> Task:
-        """Back into the queue; the draft stays with its author.  Raises InputError for submitted or skipped work."""
+        """Puts an item back into the queue. The draft stays with its author. Raises InputError for submitted or skipped
+        work."""
         return self._give_up(item, annotator, stage, "released", "")
 
     @allowed_to("annotate")
     def skip_item(self, item: str, annotator: str, stage: WorkStage, reason: str) -> Task:
-        """Frees the slot for another person; this one is not offered the item again.  Raises InputError without a reason, or for
-        submitted work."""
+        """Frees the slot for another person.  This one isn't offered the item again.  Raises InputError without a reason, or
+        for submitted work."""
         check_text(reason, "the reason", limit=MAX_NOTE_CHARS, empty=False)
         return self._give_up(item, annotator, stage, "skipped", reason)
 
@@ -196,6 +199,16 @@ class Queue(engine.Part):
             return load_task(session, row)
 
     @allowed_to("annotate")
+    def last_finished(self, project: str, user: str) -> Task | None:
+        """The work that this person submitted or skipped last, at any stage.  Raises NotFoundError, NotAllowedError."""
+        with self.reading() as session:
+            person, task = actor(session, user), workbench.Task
+            query = with_names(task).where(task.project_id == project_row(session, project).id, task.annotator_id == person.id)
+            query = query.where(task.state.in_(("submitted", "skipped"))).order_by(task.updated.desc(), task.id.desc())
+            row = session.execute(query.limit(1)).first()
+            return task_record(row) if row is not None else None
+
+    @allowed_to("annotate")
     def tasks(
         self,
         project: str,
@@ -207,7 +220,7 @@ class Queue(engine.Part):
         limit: int = 50,
         offset: int = 0,
     ) -> list[Task]:
-        """The latest changed first.  Other people's are for validators and managers.
+        """A person's tasks, latest change first.  Only validators and managers see other people's.
 
         Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
         """
@@ -223,7 +236,8 @@ class Queue(engine.Part):
 
 
 def _bring_back(session: Session, project: workbench.Project, stage: str) -> None:
-    """Where the clock was set back: from now on no lease lasts longer than a new one.  (It does not end at once: somebody may be at it.)"""
+    """Shortens leases after the clock was set back, so that none lasts longer than a new one. (It doesn't end at once, because
+    somebody may be working on the item.)"""
     task, end = workbench.Task, lease_end(project, engine.now())
     session.execute(
         update(task)

@@ -20,7 +20,8 @@ _PRIME = 2**31 - 1
 
 
 def queue_order(project: workbench.Project) -> tuple[Any, ...]:
-    """What a query of `item_stage` joined with `project_item` is sorted by.  Items without the value come last, in the order of the file."""
+    """The sort order for a query of `item_stage` joined with `project_item`.  Items without the value come last, in the order
+    of the file."""
     item, place = workbench.ProjectItem, workbench.ItemStage.item_id  # added at the end: by id is by position, from an index
     if project.ordering == "random":
         # a pseudo-random number of each position: a square modulo a prime, below 2^62 on the way, so that every database computes the same
@@ -36,8 +37,8 @@ def queue_order(project: workbench.Project) -> tuple[Any, ...]:
 
 
 def margin_of(trace: Mapping[str, Any]) -> float | None:
-    """How uncertain a stored prediction is, small where it is (core.metrics.calibration.margin): by calibrated probabilities where it
-    was made with a calibration.  Where there were no steps, the last answer's probability; None without answers.
+    """The certainty of a stored prediction, small if it is uncertain (core.metrics.calibration.margin), by calibrated
+    probabilities if it was made with a calibration.  Without steps it is the last answer's probability; None without answers.
     """
     decisions = [
         (max(c["probability"] for c in step["candidates"]), step["eoi_probability"])
@@ -62,7 +63,8 @@ def bulk(session: Session, statement: Any, rows: Sequence[dict[str, Any]]) -> No
 
 
 def margins_of(session: Session, items: Sequence[int]) -> dict[int, float]:
-    """The smallest margin of each item's linked predictions.  Takes reading the traces: nothing to do for many in a write transaction."""
+    """The smallest margin of each item's linked predictions.  It reads the traces, so don't compute many in a write
+    transaction."""
     margins: dict[int, float] = {}
     p, link = tables.Prediction, workbench.ItemPrediction
     for part in chunked(items):
@@ -79,8 +81,8 @@ def set_margins(session: Session, margins: Mapping[int, float | None]) -> None:
 
 
 def update_disagreement(session: Session, items: Sequence[int]) -> None:
-    """Recomputes the disagreement of these items: between the counted annotations, where there are two or more, else between the linked
-    predictions.
+    """Recomputes the disagreement of these items: between the counted annotations if there are two or more, or else between the
+    linked predictions.
     """
     for part in chunked(items):
         _set_column(session, "disagreement", _disagreements(session, part))

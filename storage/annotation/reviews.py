@@ -1,4 +1,4 @@
-"""What validators and judges are shown, and what annotators see of the outcome."""
+"""The material that validators and judges work on, and the outcome that annotators see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from storage.records.annotation import (
     ValidationInput,
 )
 from storage.records.enumerations import SideName
-from storage.records.projects import AUTOMATIC
+from storage.records.projects import AUTOMATIC_ANNOTATOR
 from storage.results.predictions import evidence_of
 from storage.schema import engine, tables, workbench
 
@@ -51,7 +51,7 @@ class Reviews(engine.Part):
 
     @allowed_to("annotate")
     def mine_and_final(self, item: str, annotator: str) -> MineAndFinal:
-        """A person's own annotation of an item beside the validated one.  Raises InputError where they did not annotate it,
+        """A person's own annotation of an item beside the validated one.  Raises InputError if they didn't annotate it,
         NotFoundError, NotAllowedError.
         """
         with self.reading() as session:
@@ -61,7 +61,10 @@ class Reviews(engine.Part):
                 raise InputError("you have submitted no annotation of this item: there is nothing of yours to compare")
             validation = next((h for h in holders(session, place.item.id, "validation") if h.state == "submitted"), None)
             final = self._annotation(session, validation)
-            automatic = validation is not None and session.get_one(tables.Annotator, validation.annotator_id).name == AUTOMATIC
+            automatic = (
+                validation is not None
+                and session.get_one(tables.Annotator, validation.annotator_id).name == AUTOMATIC_ANNOTATOR
+            )
             annotation, note = final or (None, "")
             return MineAndFinal(item, place.question.text, mine[0], annotation, automatic, note)
 

@@ -1,5 +1,5 @@
-"""Who holds a slot of an item, and when an expired lease loses it (how long one lasts: `lease_minutes` of the project),
-inside a write transaction.
+"""Decides who holds a slot of an item, and when an expired lease loses it (the project's `lease_minutes` say how long one
+lasts), inside a write transaction.
 
 An expired lease keeps its slot until somebody else wants it; then its task is `expired`, without a slot, and its draft stays.  So does what is
 open with somebody, or was returned to somebody, who may not work at the stage (any more).
@@ -8,15 +8,17 @@ Work submitted without a slot is surplus: it is kept, and takes a slot when one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, and_, case, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
+from core.errors import InputError
+from core.text import listed
 from storage.access.actors import somebody_signs_in
-from storage.records.projects import AUTOMATIC, MIXED_SLOTS
+from storage.records.projects import AUTOMATIC_ANNOTATOR, MIXED_SLOTS
 from storage.schema import engine, tables, workbench
 
 
@@ -33,14 +35,14 @@ def works(annotator: Any, stage: Any) -> ColumnElement[bool]:
 
 
 def _lives(moment: datetime) -> ColumnElement[bool]:
-    """Of a task with a slot: others cannot have it."""
+    """Selects tasks with a slot that others can't have."""
     task = workbench.Task
     is_open = or_(task.state == "returned", task.expires > moment)
     return or_(task.state == "submitted", and_(is_open, works(task.annotator_id, task.stage)))
 
 
 def live_count(moment: datetime) -> ScalarSelect[int]:
-    """Of a row of item_stage: how many tasks hold a slot for good (`_lives`)."""
+    """The number of tasks that permanently hold a slot (`_lives`) for a row of item_stage."""
     task, queue = workbench.Task, workbench.ItemStage
     holds_slot = (task.item_id == queue.item_id, task.stage == queue.stage, task.slot.is_not(None), _lives(moment))
     return select(func.count()).select_from(task).where(*holds_slot).correlate(queue).scalar_subquery()
@@ -54,7 +56,8 @@ def holders(session: Session, item: int, stage: str) -> list[workbench.Task]:
 
 
 def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, annotator: int | None = None) -> int | None:
-    """A slot that may be taken, or None.  Expired leases (except that of this `annotator`, an id) lose theirs only if one is needed."""
+    """A slot that may be taken, or None.  Expired leases (except that of this `annotator`, an id) lose theirs only if one is
+    needed."""
     slot = unused_slot(queue.slots, holders(session, queue.item_id, queue.stage))
     if slot is not None:
         return slot
@@ -71,13 +74,13 @@ def free_slot(session: Session, queue: workbench.ItemStage, moment: datetime, an
 
 
 def unused_slot(slots: int, tasks: Sequence[workbench.Task]) -> int | None:
-    """The lowest of so many slots that none of these tasks, the holders, has; None: all are taken."""
+    """The lowest slot number that none of these tasks holds; None if all are taken."""
     used_slots = {task.slot for task in tasks}
     return next((n for n in range(slots) if n not in used_slots), None)
 
 
 def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task | None:
-    """The earliest surplus work: submitted when all slots were taken."""
+    """The earliest surplus work, submitted when all slots were taken."""
     task = workbench.Task
     query = (
         select(task)
@@ -88,11 +91,18 @@ def promotable(session: Session, queue: workbench.ItemStage) -> workbench.Task |
     return session.scalar(query)
 
 
-def vacate(session: Session, project: int, number: int) -> int:
-    """Before a project's items have only `number` slots: work in higher ones moves down, expired leases lose theirs.  Returns how much work
-    finds no slot."""
+def vacate(session: Session, project: int, number: int, items: Collection[int] | None = None) -> int:
+    """Prepares a project's items (or these, by id) for only `number` slots: work in higher ones moves down, and expired leases
+    lose theirs.  Returns the number of submissions that find no slot."""
     task, moment, surplus = workbench.Task, engine.now(), 0
-    conditions = (task.project_id == project, task.stage != "validation", task.slot.is_not(None), task.slots < MIXED_SLOTS)
+    which = true() if items is None else task.item_id.in_(items)
+    conditions = (
+        which,
+        task.project_id == project,
+        task.stage != "validation",
+        task.slot.is_not(None),
+        task.slots < MIXED_SLOTS,
+    )
     higher = select(task).where(*conditions, task.slot >= number)
     if session.scalar(higher.limit(1)) is None:
         return 0
@@ -114,8 +124,8 @@ def vacate(session: Session, project: int, number: int) -> int:
 
 
 def refresh_states(session: Session, project: int, stages: Sequence[str]) -> None:
-    """Sets open and done of a whole project from what was submitted; validation waits for generation, and what a person validated stays done.
-    An automatic validation of annotations that are not all there (any more) is taken back.  Gold stays open."""
+    """Sets open and done for a whole project by what was submitted.  Validation waits for generation, and items that a person
+    validated stay done.  An automatic validation is taken back if one of its annotations is missing.  Gold items stay open."""
     queue, task = workbench.ItemStage, workbench.Task
     submitted = (
         select(func.count())
@@ -125,7 +135,7 @@ def refresh_states(session: Session, project: int, stages: Sequence[str]) -> Non
         .scalar_subquery()
     )
     incomplete = select(queue.item_id).where(queue.project_id == project, queue.stage == "generation", submitted < queue.slots)
-    automatic = select(tables.Annotator.id).filter_by(name=AUTOMATIC).scalar_subquery()
+    automatic = select(tables.Annotator.id).filter_by(name=AUTOMATIC_ANNOTATOR).scalar_subquery()
     session.execute(
         update(task)
         .where(
@@ -154,3 +164,19 @@ def refresh_states(session: Session, project: int, stages: Sequence[str]) -> Non
             .execution_options(synchronize_session=False)
         )
     session.expire_all()
+
+
+def set_slots(session: Session, project: workbench.Project, number: int, items: Collection[int] | None = None) -> None:
+    """Sets how many people each item (or these, by id) takes, and the resulting states.  Raises InputError while more work is
+    held."""
+    queue = workbench.ItemStage
+    if surplus := vacate(session, project.id, number, items):
+        raise InputError(
+            f"{listed(surplus, 'piece')} of work {'is' if surplus == 1 else 'are'} held beyond {number} per item: release or return "
+            "what is too much first"
+        )
+    stages = (queue.project_id == project.id, queue.stage != "validation", queue.gold == False)  # noqa: E712  (one person validates)
+    which = true() if items is None else queue.item_id.in_(items)
+    session.execute(update(queue).where(*stages, which).values(slots=number).execution_options(synchronize_session=False))
+    session.expire_all()
+    refresh_states(session, project.id, project.stages)

@@ -1,4 +1,4 @@
-"""Submitting work, and reading what was submitted.  Versions are only ever added."""
+"""Submits work and reads submitted work.  Versions are only ever added."""
 
 from __future__ import annotations
 
@@ -8,35 +8,32 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from core.annotating import checks
 from core.errors import InputError
 from core.trace import from_json, to_json
+from storage.access import blindness
 from storage.access.actors import actor
 from storage.access.log import note
 from storage.access.permissions import allowed_to
 from storage.annotation.completion import add_version, began_to_count, fill_free_slots, retract_automatic, sources_of
-from storage.annotation.contents import Corrections, check_content, content_from_json, gold_from_json, gold_score
 from storage.annotation.drafts import check_body, log_of, put_draft
-from storage.annotation.places import Place, find_place, project_row
+from storage.annotation.places import Place, find_place, item_row, project_row
 from storage.annotation.slots import free_slot
 from storage.annotation.tasks import names_of, same_work, side_order, with_names
 from storage.records.annotation import (
     Content,
-    GenerationWork,
     Interaction,
     InteractionLog,
-    JudgingWork,
-    SourcesChangedError,
     Submission,
     SubmissionConflictError,
     Suggestion,
-    ValidationWork,
 )
-from storage.records.checks import check_choice, check_page
+from storage.records.checks import check_page
+from storage.records.contents import Corrections, content_from_json, gold_from_json, gold_score
 from storage.records.enumerations import WorkStage
+from storage.records.gate import Circumstances, checked
 from storage.records.projects import THRESHOLDS
 from storage.records.rows import record_of
 from storage.results.predictions import evidence_of
@@ -58,7 +55,7 @@ def _record(
     log: InteractionLog,
     content: Content | None = None,
 ) -> Submission:
-    """`content`: the body's, where it is at hand."""
+    """The record of a row.  `content`: the body's, if it is already at hand."""
     current = task.state == "submitted" and task.version == row.version
     return record_of(
         Submission,
@@ -76,7 +73,7 @@ def _work_key(row: workbench.Submission | workbench.Interaction) -> tuple[int, s
 
 
 def _records(session: Session, rows: Sequence[Any]) -> list[Submission]:
-    """Of rows of `_rows_query`, each with what the person searched and opened."""
+    """The records of rows of `_rows_query`, each with the person's searches and opened passages."""
     line = workbench.Interaction
     events: dict[tuple[int, str, int], list[Interaction]] = defaultdict(list)
     items = sorted({row.Submission.item_id for row in rows})
@@ -89,8 +86,8 @@ def _records(session: Session, rows: Sequence[Any]) -> list[Submission]:
 
 
 def _linked_answers(item: int, *columns: Any) -> Any:
-    """(prediction's public id, *columns of the answer) of each answer of the item's linked predictions: by system, then position.  A prediction
-    without answers has one row, of None."""
+    """(prediction's public id, *columns of the answer) for each answer of the item's linked predictions, by system, then
+    position.  A prediction without answers has one row, of None."""
     link, answer = workbench.ItemPrediction, tables.PredictedAnswer
     return (
         select(tables.Prediction.public_id, *columns)
@@ -123,12 +120,10 @@ class Submissions(engine.Part):
         equal to the current version changes nothing.  Later submissions are new versions.  `seconds`: spent since the last one.
         `draft_body`: what an undo reopens (default: the last draft).
 
-        Raises InputError for what the rules of the stage refuse (core.annotating.checks.errors; an answer without a label),
-        a validated item; SubmissionConflictError when `expected_version` (0: none) is not the
+        Raises InputError for what the gate refuses (storage.records.gate),
+        a validated item, or after its author has seen other people's work; SubmissionConflictError when `expected_version` (0: none) is not the
         stored one; SourcesChangedError; NotFoundError, NotAllowedError.
         """
-        check_choice(stage, WorkStage, "the stage")
-        check_content(content, stage)
         if not 0 <= seconds <= MAX_SECONDS:
             raise InputError(f"seconds is {seconds}; it must be 0 to {MAX_SECONDS:.0f}")
         body = check_body(draft_body) if draft_body is not None else None
@@ -136,7 +131,7 @@ class Submissions(engine.Part):
             place = find_place(session, item, annotator, stage)
             task, question = place.need_task(), place.question
             log = log_of(session, place.item.id, stage, place.person.id)
-            content = _completed(session, place, question.text, content, seconds, log)
+            content = checked(content, stage, _circumstances(session, place, seconds, log))
             plain = to_json(content)
             query = _rows_query().where(workbench.Task.id == task.id, workbench.Submission.version == task.version)
             latest = session.execute(query).first() if task.version else None
@@ -145,19 +140,14 @@ class Submissions(engine.Part):
                 if place.draft is not None:
                     put_draft(session, task, place.draft, place.draft.body if body is None else body, open=False)
                 return theirs
+            if task.state not in ("leased", "returned"):
+                blindness.refuse_after_asking(session, place.person.id, place.item.id)
             if expected_version is not None and expected_version != task.version:
                 raise SubmissionConflictError(content, theirs, expected_version)
             if stage == "generation" and task.slot is not None and "validation" in place.project.stages:
                 retract_automatic(session, place.item.id)
-            if task.slot is None and task.state != "submitted" and place.queue.state == "open":  # takes a slot if one is free
-                fill_free_slots(session, place.project, place.queue)
-                task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
-            score = None
-            if place.item.gold is not None:
-                answer = tables.PredictedAnswer
-                rows = session.execute(_linked_answers(place.item.id, answer.position, answer.text))
-                texts = {(prediction, position): text for prediction, position, text in rows}
-                score = gold_score(gold_from_json(place.item.gold), content, texts)
+            _take_slot(session, place, task)
+            score = _gold_score(session, place, content)
             submission = add_version(session, task, plain, seconds=seconds, score=score)
             draft = body if body is not None else place.draft.body if place.draft is not None else {"content": plain}
             put_draft(session, task, place.draft, draft, open=False)
@@ -181,16 +171,19 @@ class Submissions(engine.Part):
         limit: int = 50,
     ) -> list[Submission]:
         """Current submissions (no earlier versions, nor what was returned or reopened), in the order of their submission.  Other people's are
-        for validators and managers.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
+        for validators and managers, but at the items that they have open to write or judge.  Raises NotAllowedError, NotFoundError, InputError for a limit outside 1..500.
         """
         check_page(limit, 0)
         with self.reading() as session:
-            actor(session, user, "annotator" if annotator == user else "validator")
+            person = actor(session, user, "annotator" if annotator == user else "validator")
             submission = workbench.Submission
             task, current_project = workbench.Task, project_row(session, project).id
             query = _rows_query().where(
                 submission.project_id == current_project, task.state == "submitted", task.version == submission.version
             )
+            if annotator != user:
+                hidden = blindness.hidden(person, submission.item_id)
+                query = query.where(or_(submission.annotator_id == person.id, ~hidden))
             filters: dict[Any, str | None] = {
                 submission.stage: stage,
                 tables.Annotator.name: annotator,
@@ -203,7 +196,9 @@ class Submissions(engine.Part):
     def submission_history(self, item: str, annotator: str, stage: WorkStage, user: str) -> list[Submission]:
         """All versions of one person's work on an item, the oldest first.  Raises NotFoundError, NotAllowedError."""
         with self.reading() as session:
-            actor(session, user, "annotator" if annotator == user else "validator")
+            person = actor(session, user, "annotator" if annotator == user else "validator")
+            if annotator != user and blindness.is_hidden(session, person, item_row(session, item).id):
+                raise InputError("you have this item open to write or judge: submit your own work first")
             query = _rows_query().where(
                 workbench.ProjectItem.public_id == item, workbench.Submission.stage == stage, tables.Annotator.name == annotator
             )
@@ -211,8 +206,8 @@ class Submissions(engine.Part):
 
     @allowed_to("annotate")
     def suggestions(self, item: str, user: str) -> tuple[Suggestion, ...]:
-        """The answers of the item's linked predictions, for the generation stage: by system, then position.  Without those that were struck
-        when the item was added from Explore, and with those that were added.
+        """The answers of the item's linked predictions for the generation stage, by system, then position, without those that
+        were struck when the item was added from Explore, and with those that were added.
 
         Raises NotFoundError, InputError, NotAllowedError.
         """
@@ -230,57 +225,45 @@ class Submissions(engine.Part):
             return (*(s for s in suggestions if s.prediction_id != c.prediction or s.position not in c.struck), *added)
 
 
-def _complete_judging(session: Session, place: Place, content: JudgingWork) -> JudgingWork:
-    """Each answer of each linked prediction has a label, each disambiguated question too; the preference gets its prediction."""
-    answer = tables.PredictedAnswer
-    rows = session.execute(_linked_answers(place.item.id, answer.position, answer.clarified)).all()
-    predictions = list(dict.fromkeys(row[0] for row in rows))
-    expected = {(name, position): clarified for name, position, clarified in rows if position is not None}
-    judged = {(a.prediction_id, a.position): a for a in content.answers}
-    error_labels = set(place.project.error_labels)
-    if foreign := sorted({label for a in content.answers for label in a.errors} - error_labels):
-        raise InputError(
-            f"'{foreign[0][:80]}' is no error label of the project; it has {', '.join(sorted(error_labels)) or 'none'}"
-        )
-    if strange := sorted(set(judged) - set(expected)):
-        raise InputError(f"answer {strange[0][1] + 1} of prediction {strange[0][0][:40]} is not part of this item")
-    if missing := sorted(set(expected) - set(judged)):
-        raise InputError(f"{len(missing)} of {len(expected)} answers have no label yet")
-    for key, clarified in expected.items():
-        if (judged[key].question is None) != (clarified is None):
-            problem = (
-                "has no disambiguated question to judge" if clarified is None else "has a disambiguated question: judge it too"
-            )
-            raise InputError(f"answer {key[1] + 1} {problem}")
-    if content.preference is not None and len(predictions) < 2:
-        raise InputError("there is one answer set only: no preference between two")
-    preferred = ""
-    if content.preference in ("a", "b") and place.task is not None:
-        order = side_order(place.task.seed, len(predictions))
-        preferred = predictions[order["ab".index(content.preference)]]
-    return replace(content, preferred=preferred)
-
-
-def _completed(session: Session, place: Place, prompt: str, content: Content, seconds: float, log: InteractionLog) -> Content:
-    """The content with what the store adds.  Raises InputError where it is not complete, SourcesChangedError."""
-    if isinstance(content, JudgingWork):
-        return _complete_judging(session, place, content)
-    limits = {**THRESHOLDS, **place.project.thresholds}
-    opened_passages = len(log.viewed_passage_ids) if isinstance(content, GenerationWork) else None
-    wrong = tuple(
-        map(str, checks.errors(content.annotation, prompt, opened_count=opened_passages, must_read=int(limits["must_read"])))
+def _circumstances(session: Session, place: Place, seconds: float, log: InteractionLog) -> Circumstances:
+    """The facts that the gate needs about an item and a person's work on it.  `seconds`: spent since the last submission."""
+    project, stage = place.project, place.queue.stage
+    known = Circumstances(
+        place.question.text,
+        {**THRESHOLDS, **project.thresholds},
+        seconds + (place.task.seconds if place.task else 0.0),
+        len(log.viewed_passage_ids),
+        date.fromisoformat(project.reference_date) if project.reference_date else None,
     )
-    spent = seconds + (place.task.seconds if place.task else 0.0)
-    if content.annotation.type != "multiple" and opened_passages is not None and spent < limits["min_seconds_no_pairs"]:
-        wrong += (f"look for other answers a little longer: {limits['min_seconds_no_pairs']:.0f} s at least",)
-    if wrong:
-        raise InputError("; ".join(wrong))
-    reference_date = date.fromisoformat(place.project.reference_date) if place.project.reference_date else None
-    doubts = checks.doubts(content.annotation, prompt, reference_date=reference_date, alias_words=int(limits["alias_words"]))
-    warnings = tuple(map(str, doubts))
-    if isinstance(content, ValidationWork):
-        present = tuple((name, version) for name, version, _ in sources_of(session, place.item))
-        if place.queue.state == "waiting" or (content.sources and content.sources != present):
-            raise SourcesChangedError("an annotation was changed or sent back meanwhile: load them again")
-        return replace(content, warnings=warnings, sources=present)
-    return replace(content, warnings=warnings)
+    if stage == "judging":
+        answer = tables.PredictedAnswer
+        rows = session.execute(_linked_answers(place.item.id, answer.position, answer.clarified)).all()
+        predictions = list(dict.fromkeys(row[0] for row in rows))
+        order = side_order(place.task.seed, len(predictions)) if place.task else ()
+        return replace(
+            known,
+            error_labels=frozenset(project.error_labels),
+            linked={(name, position): clarified for name, position, clarified in rows if position is not None},
+            sides=tuple(predictions[index] for index in order),
+        )
+    if stage == "validation":
+        sources = tuple((name, version) for name, version, _ in sources_of(session, place.item))
+        return replace(known, sources=sources, sources_are_complete=place.queue.state != "waiting")
+    return known
+
+
+def _take_slot(session: Session, place: Place, task: workbench.Task) -> None:
+    """Gives the person a slot if one is free."""
+    if task.slot is None and task.state != "submitted" and place.queue.state == "open":
+        fill_free_slots(session, place.project, place.queue)
+        task.slot = free_slot(session, place.queue, engine.now(), task.annotator_id)
+
+
+def _gold_score(session: Session, place: Place, content: Content) -> float | None:
+    """The score of work on an item that has a reference."""
+    if place.item.gold is None:
+        return None
+    answer = tables.PredictedAnswer
+    rows = session.execute(_linked_answers(place.item.id, answer.position, answer.text))
+    texts = {(prediction, position): text for prediction, position, text in rows}
+    return gold_score(gold_from_json(place.item.gold), content, texts)

@@ -1,4 +1,5 @@
-"""A task's rows and its record, when its lease ends, and in which order its person is shown things: what queue, drafts and reviews share."""
+"""Shared by queue, drafts and reviews: a task's rows and its record, the end of its lease, and the order in which its person
+sees things."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from storage.schema import engine, tables, workbench
 
 
 def same_work(a: Any, b: Any) -> ColumnElement[bool]:
-    """Whether two rows (tables of people's work, or one table and a row) are of one person's work on one item at one stage."""
+    """Whether two rows (tables of people's work, or a table and a row) belong to one person's work on one item at one stage."""
     return and_(a.item_id == b.item_id, a.stage == b.stage, a.annotator_id == b.annotator_id)
 
 
@@ -70,12 +71,12 @@ def with_names(model: type[workbench.Task | workbench.Submission]) -> Any:
 
 
 def names_of(row: Any) -> dict[str, str]:
-    """The item, project, question and annotator of a row of `with_names`, by the field names of `Task` and `Submission`."""
+    """The item, project, question and annotator of a row of `with_names`, under the field names of `Task` and `Submission`."""
     return {name: getattr(row, name) for name in ("item", "project", "question_id", "question", "annotator")}
 
 
 def task_record(row: Any) -> Task:
-    """Of a row of `with_names(workbench.Task)`."""
+    """The record of a row of `with_names(workbench.Task)`."""
     return record_of(Task, row.Task, **names_of(row))
 
 
@@ -84,7 +85,7 @@ def load_task(session: Session, task: workbench.Task) -> Task:
 
 
 def side_order(seed: int, sides: int) -> list[int]:
-    """Which side (0 or 1) is shown as a, which as b.
+    """The sides (0 and 1) in the order in which they are shown as a and b.
 
     >>> sorted(side_order(7, 2))
     [0, 1]
@@ -93,5 +94,5 @@ def side_order(seed: int, sides: int) -> list[int]:
 
 
 def order(seed: int, name: str, count: int) -> list[int]:
-    """A permutation of 0..count-1 by digests, not by `random`, whose shuffle may differ between Python versions."""
+    """A permutation of 0..count-1 made with digests instead of `random`, whose shuffle may differ between Python versions."""
     return sorted(range(count), key=lambda i: hashlib.sha256(f"{seed}\0{name}\0{i}".encode()).digest())

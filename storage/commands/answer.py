@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 
 from core.cluster.connect import add_option, connected
+from core.commands.index import shown_progress
 from core.errors import AmbiscopeError
 from core.serve.choice import make_engine
 from core.settings import Settings, quiet_libraries
 from core.types import AnsweringSystem
 from storage.analysis.answering import Answering
-from storage.commands.base import Add, Progress, Result, add_manager, managed
+from storage.commands.base import Add, CommandResult, add_manager, managed
 from storage.store import Store
 
 
-def run(url: str, args: argparse.Namespace) -> Result:
-    """Raises AmbiscopeError when every question failed."""
+def run(url: str, args: argparse.Namespace) -> CommandResult:
+    """Runs the command.  Raises AmbiscopeError when every question failed."""
     quiet_libraries()  # before a model imports them
     settings = Settings.from_env()
     with Store(url) as store:
@@ -26,15 +27,14 @@ def run(url: str, args: argparse.Namespace) -> Result:
         def build(own_passages: bool) -> AnsweringSystem:
             return engine.system(args.system, corpus, options, own_passages=own_passages)
 
-        with connected(args.ray, settings) as cluster:
+        with connected(args.ray, settings) as cluster, shown_progress() as progress:
             elsewhere = None
             if cluster is not None:
                 from core.cluster.jobs import answering
 
                 elsewhere = answering(cluster, args.system, corpus, options, build)
             job = Answering(store, project, args.system, manager, build, args.limit, elsewhere, args.batch)
-            progress = Progress()
-            job.answer_items(on_item=lambda: progress(f"answering: {job.stage}", job.part))
+            job.answer_items(on_item=lambda: progress(job.answered + job.failures, job.total or 0, "answering"))
     failure = f"'{job.failed[0][0][:80]}': {job.failed[0][1]}" if job.failures else ""
     if failure and not job.answered:
         raise AmbiscopeError(f"every question failed; first failure: {failure}")

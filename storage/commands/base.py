@@ -1,23 +1,20 @@
-"""Shared by several commands: their results, the options of filters and of managers, progress."""
+"""Shared by several commands: their results, the options of filters and of managers."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from core.errors import InputError
 from core.settings import Settings
-from storage.exchange.filters import STAGES, Filters
+from storage.exchange.filters import ANSWERS, STAGES, Filters
 from storage.records.projects import Project
-from storage.schema.engine import parse_url, sqlite_path
 from storage.store import Store
 
-Result = tuple[dict[str, Any], str]  # for --json, and in words
-Run = Callable[[str, argparse.Namespace], Result]  # (the database's URL, arguments)
-Add = Callable[[str, Run, str], argparse.ArgumentParser]  # (name, run, help)
+CommandResult = tuple[dict[str, Any], str]  # for --json, and in words
+CommandRun = Callable[[str, argparse.Namespace], CommandResult]  # (the database's URL, arguments)
+Add = Callable[[str, CommandRun, str], argparse.ArgumentParser]  # (name, run, help)
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -33,6 +30,13 @@ def _day(text: str) -> datetime:
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--answers",
+        default="final",
+        choices=ANSWERS,
+        help="final: the one answer set of each finished item; all: every contribution, with stage, person, version and whether it "
+        "counts (default: final)",
+    )
     parser.add_argument(
         "--annotator", action="append", default=[], metavar="NAME", help="include only this annotator's work; may be repeated"
     )
@@ -67,11 +71,12 @@ def filters_of(store: Store, args: argparse.Namespace) -> Filters:
         project=project.id if project else args.project,
         pseudonyms=args.pseudonyms,
         weighted=args.weighted,
+        answers=args.answers,
     )
 
 
 def add_manager(command: argparse.ArgumentParser) -> None:
-    """What `managed` reads."""
+    """Adds the options that `managed` reads."""
     command.add_argument("--project", required=True, metavar="NAME", help="name or id of the project")
     command.add_argument(
         "--by", default="", metavar="NAME", help="manager in whose name this is done (default: AMBISCOPE_ANNOTATOR)"
@@ -79,27 +84,7 @@ def add_manager(command: argparse.ArgumentParser) -> None:
 
 
 def managed(store: Store, args: argparse.Namespace) -> tuple[str, Project]:
-    """(manager, project) of a command for managers.  Raises NotAllowedError, NotFoundError."""
+    """(manager, project) from a command for managers.  Raises NotAllowedError, NotFoundError."""
     manager = args.by or Settings.from_env().annotator
     store.people.require(manager, "manager")
     return manager, store.projects.find_project_named(args.project) or store.projects.get_project(args.project)
-
-
-class Progress:
-    """One line on stderr for each part, and at every tenth of it."""
-
-    def __init__(self) -> None:
-        self.last: tuple[str, int] = ("", -1)
-
-    def __call__(self, text: str, share: float | None) -> None:
-        tenth = (text.partition(":")[0], -1 if share is None else int(10 * share))
-        if tenth != self.last:
-            self.last = tenth
-            print(text, file=sys.stderr, flush=True)
-
-
-def refuse_missing(url: str) -> None:
-    """Raises InputError where a store would make a new, empty database."""
-    path = sqlite_path(parse_url(url))
-    if path is not None and not path.exists():
-        raise InputError(f"{path}: there is no database; look at AMBISCOPE_HOME, or put a backup back with `restore`")

@@ -1,1 +1,1 @@
-"""Votes and consensus, the dump, backups; exports and imports in folders of their own."""
+"""Votes and consensus, the dump, backups; exports and imports have their own folders."""

@@ -1,5 +1,5 @@
-"""How reliably people distinguish correct answers from others, over all that they wrote, judged and validated; and the weights of their
-votes that follow.
+"""Estimates how reliably people distinguish correct answers from others, over everything they wrote, judged and validated, and
+weights their votes accordingly.
 
 The items are answers of questions, the labels "correct" and "not correct": `storage.exchange.consensus.holdings`.  Only answers with votes of
 two people or more say anything about people.
@@ -25,7 +25,8 @@ MIN_ANSWERS = 10  # shared with another person, before a person's own error rate
 
 
 def competence_of(session: Session, filters: Filters, limit: int | None = None) -> tuple[Competence, Counter[str]]:
-    """Everybody's competence, and on how many answers each of them voted beside others.  `limit`: of this many questions."""
+    """Everybody's competence, and the number of answers on which each of them voted together with others.  `limit`: the number
+    of questions used."""
     votes: list[tuple[tuple[int, int], str, str]] = []
     for question in islice(contributed_questions(session, filters), limit):
         for group, stances in groupby(sorted(holdings(question)), key=itemgetter(0)):
@@ -36,7 +37,7 @@ def competence_of(session: Session, filters: Filters, limit: int | None = None) 
 
 
 def weights_of(session: Session, filters: Filters) -> Weights:
-    """The weights of a person's "correct" and "not correct"; under "" those of people with too few answers."""
+    """The weights of a person's "correct" and "not correct"; under "" the weights of people with too few answers."""
     competence, counts = competence_of(session, filters)
     if not counts:
         return {"": (1.0, -1.0)}

@@ -19,10 +19,10 @@ from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import dumps
 from core.trace import from_json, prediction_from_json
 from core.types import Annotation, Passage
-from storage.annotation import contents
 from storage.exchange.filters import Filters, Names
+from storage.records import contents, gate
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_annotator, check_text
-from storage.records.projects import Example
+from storage.records.projects import GuidelineExample
 from storage.records.results import check_judgment
 from storage.schema.base import Base, Flag, JsonList, JsonText, PackedJson, UtcDateTime
 
@@ -32,7 +32,7 @@ SECRET_COLUMNS: Mapping[str, tuple[str, ...]] = {"account": ("password", "subjec
 TABLES: Mapping[str, Table] = {t.name: t for t in Base.metadata.sorted_tables if t.name not in EXCLUDED_TABLES}
 MAX_TEXT_CHARS = 1_000_000
 _CHUNK = 20  # rows in memory: a trace may be large
-Row = dict[str, Any]
+DumpRow = dict[str, Any]
 
 
 def _columns(table: Table) -> dict[str, Column[Any]]:
@@ -61,7 +61,7 @@ def everything(session: Session, filters: Filters, names: Names, counts: Counter
             yield f'{{"kind":"{kind}","row":{{{fields}}}}}'
 
 
-def _rename(kind: str, row: Row, names: Names) -> None:
+def _rename(kind: str, row: DumpRow, names: Names) -> None:
     if kind == "annotator":
         row["name"] = names(row["name"])
     elif kind == "activity":
@@ -74,8 +74,9 @@ def _rename(kind: str, row: Row, names: Names) -> None:
 # ---------------------------------------------------------------- in
 
 
-def check_line(line: Row) -> Row:
-    """Returns a line after the head.  Raises FormatError or InputError for one that its table could not hold, or that could not be read back."""
+def check_line(line: DumpRow) -> DumpRow:
+    """Checks and returns a line after the head.  Raises FormatError or InputError for one that its table couldn't hold or that
+    couldn't be read back."""
     kind, row = line.get("kind"), line.get("row")
     if kind == "ambiscope":
         raise FormatError("the header occurs twice: two exports in one file")
@@ -137,24 +138,24 @@ def _time(value: Any, field: str) -> datetime:
     return time
 
 
-def _text(field: str, limit: int) -> Callable[[Row], Any]:
+def _text(field: str, limit: int) -> Callable[[DumpRow], Any]:
     return lambda row: check_text(row[field], "the value", limit=limit, empty=False)
 
 
-def _texts(field: str) -> Callable[[Row], Any]:
-    def check(row: Row) -> None:
+def _texts(field: str) -> Callable[[DumpRow], Any]:
+    def check(row: DumpRow) -> None:
         if not all(isinstance(v, str) for v in row[field]):
             raise FormatError("expected a list of texts")
 
     return check
 
 
-def _content(row: Row) -> None:
-    contents.check_content(contents.content_from_json(row["body"], row["stage"]), row["stage"])
+def _content(row: DumpRow) -> None:
+    gate.checked(contents.content_from_json(row["body"], row["stage"]), row["stage"])
 
 
 # the functions by which the store reads a value; they raise for one that could not be read back
-READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
+READERS: Mapping[str, Mapping[str, Callable[[DumpRow], Any]]] = {
     "annotator": {"name": lambda row: check_annotator(row["name"])},
     "question": {"public_id": _text("public_id", MAX_ID_CHARS), "text": _text("text", MAX_QUESTION_CHARS)},
     "qa_pair": {"answers": _texts("answers"), "passage_ids": _texts("passage_ids")},
@@ -167,9 +168,9 @@ READERS: Mapping[str, Mapping[str, Callable[[Row], Any]]] = {
         "error_labels": _texts("error_labels"),
         "thresholds": lambda row: dict(row["thresholds"]),
     },
-    "guideline": {"examples": lambda row: contents.all_from_json(Example, row["examples"])},
+    "guideline": {"examples": lambda row: contents.all_from_json(GuidelineExample, row["examples"])},
     "project_item": {
-        "gold": lambda row: contents.check_gold(contents.gold_from_json(row["gold"])),
+        "gold": lambda row: gate.check_gold(contents.gold_from_json(row["gold"])),
         "references": lambda row: contents.all_from_json(Annotation, row["references"]),
         "passages": lambda row: contents.all_from_json(Passage, row["passages"]),
         "corrections": lambda row: from_json(contents.Corrections, row["corrections"]),
@@ -188,8 +189,8 @@ def require_empty(session: Session) -> None:
             )
 
 
-def store_line(session: Session, line: Row) -> None:
-    """Stores a checked line.  Raises IntegrityError for what contradicts another row, or refers to none."""
+def store_line(session: Session, line: DumpRow) -> None:
+    """Stores a checked line.  Raises IntegrityError if it contradicts another row or refers to a missing one."""
     table = TABLES[line["kind"]]
     times = {c.name for c in table.columns if isinstance(c.type, UtcDateTime)}
     row = {k: _time(v, k) if k in times and v is not None else v for k, v in line["row"].items()}
@@ -197,7 +198,7 @@ def store_line(session: Session, line: Row) -> None:
 
 
 def advance_sequences(session: Session) -> None:
-    """After rows with ids of their own: PostgreSQL's next ones come after them."""
+    """Moves PostgreSQL's sequences past the ids of inserted rows."""
     if session.connection().dialect.name == "postgresql":
         for table in Base.metadata.sorted_tables:
             if "id" in table.c and (last := session.scalar(select(func.max(table.c.id)))) is not None:

@@ -1,4 +1,4 @@
-"""Whose contributions an export holds, from when, of which questions, and what people are called in it."""
+"""Filters of an export: whose contributions, from when, of which questions, and the names of people in it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from storage.records.enumerations import WorkStage
 from storage.schema import tables, workbench
 
 STAGES = get_args(WorkStage)
+ANSWERS = ("final", "all")
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which contributions count, and which questions.  Empty: all.
+    """Filters contributions and questions.  Empty: all.
+
+    `answers`: `final` for the one answer set of each finished item (storage.exchange.final_answers), `all` for everybody's.
 
     `stages`: where they were made.  `minimum_agreement`: mean F1 of the answer sets of each two annotators; questions with one
     annotator have none and are left out then.  `since` and `until` (exclusive) bound when a contribution was last changed.  `project`: only its
@@ -36,11 +39,14 @@ class Filters:
     project: str = ""
     pseudonyms: bool = False
     weighted: bool = False
+    answers: str = "final"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "annotators", tuple(map(stored_name, self.annotators)))  # in the form of the database
         if strange := [s for s in self.stages if s not in STAGES]:
             raise InputError(f"unknown stage '{strange[0]}'; use one of {', '.join(STAGES)}")
+        if self.answers not in ANSWERS:
+            raise InputError(f"unknown answers '{self.answers[:40]}'; use one of {', '.join(ANSWERS)}")
         if self.minimum_agreement is not None and not 0 <= self.minimum_agreement <= 1:
             raise InputError(f"the minimum agreement is {self.minimum_agreement}; it must be between 0 and 1")
         for name in ("since", "until"):
@@ -52,8 +58,8 @@ class Filters:
 
     @property
     def empty(self) -> bool:
-        """Nothing is left out (names may be replaced)."""
-        return self == Filters(pseudonyms=self.pseudonyms, weighted=self.weighted)
+        """Whether the filters keep everything.  Names may still be replaced."""
+        return self == Filters(pseudonyms=self.pseudonyms, weighted=self.weighted, answers=self.answers)
 
     def to_json(self, names: Names | None = None) -> dict[str, Any]:
         """Plain JSON; `names` replaces people."""
@@ -67,7 +73,7 @@ class Filters:
 
 
 class Names:
-    """What a person is called in a file: their name, or a pseudonym made of their number in this database.
+    """The names of people in a file: their own, or pseudonyms made from their numbers in this database.
 
     Not a digest of the name: a person who guesses a name could check it.  Names inside free text (notes, questions) stay as they were written.
     """

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from core.annotating.generation import SuggestionAction
 from core.annotating.labels import Label, Preference, QuestionLabel
 from core.errors import ConflictError, InputError, NotAllowedError
+from core.text import time_text
 from core.types import Annotation, Evidence, Passage
-from storage.records.enumerations import InteractionKind, SideName, SuggestionAction, TaskState, WorkStage
+from storage.records.enumerations import InteractionKind, SideName, TaskState, WorkStage
 
 # ---------------------------------------------------------------- work
 
@@ -39,7 +41,7 @@ class Task:
 
     @property
     def over(self) -> bool:
-        """Submitted, but others had filled all slots: kept, not counted."""
+        """Whether it was submitted after others had filled all slots, and so is kept but not counted."""
         return self.state == "submitted" and self.slot is None
 
 
@@ -79,7 +81,7 @@ class InteractionLog:
 
     @property
     def viewed_passage_ids(self) -> tuple[str, ...]:
-        """Each once, in the order of its first time."""
+        """Each opened passage once, in the order in which they were first opened."""
         return tuple(dict.fromkeys(e.passage_id for e in self.events if e.kind == "view"))
 
 
@@ -116,7 +118,7 @@ class GenerationWork:
 
 @dataclass(frozen=True, slots=True)
 class ValidationWork:
-    """`sources`: those of the `ValidationInput` that was worked on; left empty, the store takes the present ones."""
+    """`sources`: those of the `ValidationInput` that was worked on.  If empty, the store uses the present ones."""
 
     annotation: Annotation
     warnings: tuple[str, ...] = ()
@@ -126,7 +128,7 @@ class ValidationWork:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """`question` is None where the answer has no disambiguated question."""
+    """`question` is None if the answer has no disambiguated question."""
 
     prediction_id: str
     position: int
@@ -232,12 +234,12 @@ class JudgingSheet:
 
 
 class DraftConflictError(ConflictError):
-    """The draft moved on since it was shown.  `mine` is what was to be saved, `theirs` what is stored (None: nothing)."""
+    """The draft changed since it was shown.  `mine` was to be saved, `theirs` is stored (None: nothing)."""
 
     def __init__(self, mine: Mapping[str, Any], theirs: Draft | None, expected: int) -> None:
         self.mine, self.theirs, self.expected = mine, theirs, expected
         now = (
-            f"version {theirs.version}{', submitted' if theirs.submitted else ''}, saved {theirs.saved:%Y-%m-%d %H:%M:%S} UTC"
+            f"version {theirs.version}{', submitted' if theirs.submitted else ''}, saved {time_text(theirs.saved, utc=True, seconds=True)}"
             if theirs
             else "not there"
         )
@@ -248,11 +250,11 @@ class DraftConflictError(ConflictError):
 
 
 class SubmissionConflictError(ConflictError):
-    """Another window submitted meanwhile.  `mine` is what was to be submitted, `theirs` the latest stored one."""
+    """Another window submitted meanwhile.  `mine` was to be submitted, `theirs` is the latest stored one."""
 
     def __init__(self, mine: Content, theirs: Submission | None, expected: int) -> None:
         self.mine, self.theirs, self.expected = mine, theirs, expected
-        now = f"version {theirs.version} of {theirs.created:%Y-%m-%d %H:%M:%S} UTC" if theirs else "not there"
+        now = f"version {theirs.version} of {time_text(theirs.created, utc=True, seconds=True)}" if theirs else "not there"
         super().__init__(
             f"this item was submitted in another window: the stored one is {now}; "
             f"yours was made from version {expected}: look at both, then submit again"
@@ -281,7 +283,7 @@ class SignInError(NotAllowedError):
 
 
 class SignedOutError(NotAllowedError):
-    """Nobody is signed in, or not any more: after signing out, too much time, or a change of the account."""
+    """Nobody is signed in any more, because they signed out, too much time passed, or the account changed."""
 
     def __init__(self, message: str = "you are not signed in, or not any more: sign in again") -> None:
         super().__init__(message)

@@ -14,7 +14,7 @@ from core.errors import InputError
 from core.json_io import MAX_DEPTH
 from core.text import stored_name, text_problem
 
-PAGE = 500  # rows a list returns at most
+PAGE_ROWS = 500  # rows a list returns at most
 MAX_QUESTION_CHARS = 20_000  # a bound of the database; what people may ask is bounded by core.settings
 MAX_ID_CHARS = 400
 
@@ -47,7 +47,7 @@ def check_choice(value: object, kind: Any, name: str) -> None:
 
 
 def plain_problem(value: Any) -> str | None:
-    """Why a value is not plain, storable JSON, with the path to the first wrong part; or None.  Never recurses."""
+    """The reason why a value isn't plain, storable JSON, with the path to the first wrong part; or None.  Never recurses."""
     stack: list[tuple[Any, str, int]] = [(value, "", 0)]
     while stack:
         item, path, depth = stack.pop()
@@ -85,7 +85,7 @@ def storable(rows: Iterator[tuple[int, Any, str | None]]) -> Iterator[tuple[int,
 
 
 def check_annotator(name: str) -> str:
-    """The name as it is stored (`core.text.stored_name`).  Raises InputError for a blank or unprintable one."""
+    """The name in its stored form (`core.text.stored_name`).  Raises InputError for a blank or unprintable one."""
     annotator = stored_name(check_text(name, "the annotator's name", limit=MAX_NAME_CHARS))
     check_text(annotator, "the annotator's name", limit=MAX_NAME_CHARS, empty=False)
     if not annotator.isprintable() or name != name.strip():
@@ -95,8 +95,8 @@ def check_annotator(name: str) -> str:
 
 def check_page(limit: int, offset: int) -> None:
     """Raises InputError unless 1 <= limit <= PAGE and offset >= 0."""
-    if not 1 <= limit <= PAGE or offset < 0:
-        raise InputError(f"limit {limit}, offset {offset}: a page has 1 to {PAGE} rows and starts at 0 or later")
+    if not 1 <= limit <= PAGE_ROWS or offset < 0:
+        raise InputError(f"limit {limit}, offset {offset}: a page has 1 to {PAGE_ROWS} rows and starts at 0 or later")
 
 
 def check_key(key: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Records of people, projects, items and their counts; those of the work are in `storage.records.annotation`."""
+"""Records of people, projects, items and their counts.  `storage.records.annotation` has those of the work."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from core.annotating.labels import LABELS
 from core.errors import InputError
 from core.text import stored_name
-from core.types import Annotation, Passage
+from core.types import Annotation, Passage, ReferenceQuestion
 from storage.records.checks import MAX_ID_CHARS, MAX_NAME_CHARS, check_choice, check_text
 from storage.records.enumerations import ItemState, Order, ProjectState, Role, WorkStage
 
@@ -29,7 +29,7 @@ MAX_GOLD_RATE = 0.5
 MAX_ERROR_LABELS, MAX_ERROR_LABEL_CHARS = 20, 60
 MAX_SEED = 2**31 - 1  # of PostgreSQL's integer
 
-AUTOMATIC = "automatic validation"  # the annotator's name of validations without a person
+AUTOMATIC_ANNOTATOR = "automatic validation"  # the annotator's name of validations without a person
 
 
 # ---------------------------------------------------------------- people
@@ -62,7 +62,7 @@ class Activity:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class GuidelineExample:
     """One example of the guidelines.  `why` says what is right or wrong about it."""
 
     right: bool
@@ -76,7 +76,7 @@ class Guidelines:
     project: str
     version: int  # from 1
     text: str  # Markdown
-    examples: tuple[Example, ...]
+    examples: tuple[GuidelineExample, ...]
     author: str
     created: datetime
 
@@ -103,7 +103,7 @@ class Project:
 
 
 class ProjectValues(TypedDict, total=False):
-    """What a manager chooses of a project and may change later."""
+    """The values of a project that a manager chooses and may change later."""
 
     corpus: str
     systems: Sequence[str]
@@ -186,14 +186,14 @@ def _thresholds(value: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPrediction:
-    """`system` is empty where it is judged blind."""
+    """`system` is empty if it is judged blind."""
 
     system: str
     prediction_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ProjectItem:
     """A question of a project.  `references`: the annotations of its file; they and `gold` are never shown to annotators."""
 
     id: str
@@ -224,15 +224,28 @@ class ItemSummary:
     disagreement: float | None  # 0..1
     assigned: tuple[str, ...]  # people
     comments: int
+    domain: str  # of the question, where its file had one
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuestion(ReferenceQuestion):
+    """A question out of a table (storage.exchange.imports.question_tables), from this `row` of it.  `gold`: its annotations are the right answers;
+    `assignee`: who gets it at the project's first stage, or empty."""
+
+    row: int = 0
+    assignee: str = ""
+    gold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ItemsReport:
-    """`known`: questions that the project already had, or duplicates.  `linked`: predictions linked."""
+    """`known`: questions that the project already had, or duplicates.  `linked`: predictions linked.  `unmatched`: gold questions of which no
+    linked system gave a right answer: anyone who judges them correct is counted as wrong."""
 
     added: int
     known: int
     linked: int
+    unmatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +257,8 @@ class StageProgress:
     waiting: int
     open: int
     done: int
-    slots: int  # items x annotators
+    slots: int  # of all items together: how many people they take
+    open_slots: int  # of the open ones
     submitted: int  # filled slots
     leased: int  # open with somebody
     returned: int
@@ -275,7 +289,34 @@ class PersonProgress:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
+    id: int
     person: str
     role: Role  # now
     text: str
     created: datetime
+    resolved_by: str  # "": nobody yet
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The comments on an item that a person may see now, oldest first.  `hidden`: the number of further comments that they may
+    ask to see."""
+
+    comments: tuple[Comment, ...]
+    unread: int
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingWork:
+    """The work that waits for a person in an open project.  `returned`: counts by stage.  `comments`: the unread ones,
+    `mentions` among them.  `items`: those with unread comments."""
+
+    project: str
+    name: str
+    returned: Mapping[WorkStage, int]
+    drafts: int
+    assigned: int
+    comments: int
+    mentions: int
+    items: tuple[str, ...]

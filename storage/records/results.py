@@ -9,6 +9,7 @@ from typing import Any
 
 from core.annotating.labels import Label
 from core.errors import ConflictError, FormatError
+from core.text import time_text
 from core.types import Prediction
 from storage.records.checks import MAX_NOTE_CHARS, check_choice, check_text
 from storage.records.enumerations import State
@@ -71,14 +72,14 @@ class StoredEvaluation:
     scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)  # metric -> "all", "multi" -> score
 
     def mean(self, metric: str, scope: str = "all") -> float | None:
-        """The mean of a metric; None where it is undefined or unknown in this run."""
+        """The mean of a metric; None if it is undefined or unknown in this run."""
         score = self.scores.get(metric, {}).get(scope)
         return score.mean if score else None
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A mean over `n` questions with its 95% interval, None where one question gives no spread."""
+    """A mean over `n` questions with its 95% interval, which is None if there is only one question."""
 
     n: int
     mean: float
@@ -98,7 +99,7 @@ class EvaluationFilter:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
-    """One question of a stored evaluation.  `errors`: the buckets of core.metrics.errors, None where they are not known."""
+    """One question of a stored evaluation.  `errors`: the buckets of core.metrics.errors; None if they aren't known."""
 
     position: int
     question_id: str
@@ -112,21 +113,6 @@ class EvaluationRow:
     references: int | None
     errors: Mapping[str, int | None]
     body: Mapping[str, Any] = field(default_factory=dict)  # the report's row; empty in lists
-
-
-@dataclass(frozen=True, slots=True)
-class PairedRow:
-    """A metric of one question in two runs."""
-
-    question_id: str
-    question: str
-    ambiguous: bool
-    a: float
-    b: float
-
-    @property
-    def difference(self) -> float:
-        return self.a - self.b
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +135,6 @@ class Health:
     revision: str  # of the schema
     backup_age_seconds: float | None  # None: no backup was ever made
     warnings: tuple[str, ...] = ()
-    replaced: bool = False  # the file was moved, removed or replaced while it was open; `integrity` has the message
 
     @property
     def ok(self) -> bool:
@@ -161,7 +146,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Of an export or a backup; an export's is beside it as FILE.manifest.json."""
+    """The manifest of an export or a backup.  An export's is beside it as FILE.manifest.json."""
 
     format: str
     file: str
@@ -208,12 +193,12 @@ class ImportReport:
 
 
 class JudgmentConflictError(ConflictError):
-    """The judgment moved on since it was shown.  `mine` was to be saved, `theirs` is stored (None: cleared)."""
+    """The judgment changed since it was shown.  `mine` was to be saved, `theirs` is stored (None: cleared)."""
 
     def __init__(self, mine: Judgment, theirs: Judgment | None, expected: int) -> None:
         self.mine, self.theirs, self.expected = mine, theirs, expected
         now = (
-            f"now '{theirs.verdict}' with note '{theirs.note}' (version {theirs.version}, {theirs.updated:%Y-%m-%d %H:%M} UTC)"
+            f"now '{theirs.verdict}' with note '{theirs.note}' (version {theirs.version}, {time_text(theirs.updated, utc=True)})"
             if theirs
             else "cleared"
         )
@@ -223,12 +208,16 @@ class JudgmentConflictError(ConflictError):
         )
 
 
+MAX_REASONS = 100  # refused rows that an error names
+
+
 class RejectedRowsError(FormatError):
     """Rows of an import that were refused; nothing was stored.  `rejected` holds (line, reason), at most the first 100."""
 
-    def __init__(self, file: object, rejected: tuple[tuple[int, str], ...], total: int) -> None:
-        self.rejected, self.total = rejected, total
-        examples = "; ".join(f"line {line}: {reason}" for line, reason in rejected[:5])
+    def __init__(self, file: object, rejected: tuple[tuple[int, str], ...], total: int, unit: str = "line") -> None:
+        """`unit`: what the numbers count; "row" in a table, where a cell may have several lines."""
+        self.rejected, self.total, self.unit = rejected, total, unit
+        examples = "; ".join(f"{unit} {number}: {reason}" for number, reason in rejected[:5])
         more = f"; and {total - 5} more" if total > 5 else ""
         rows = "row was" if total == 1 else "rows were"
         super().__init__(f"{total} {rows} refused and nothing was stored: {examples}{more}", file=file)

@@ -1,4 +1,4 @@
-"""Writing an evaluation: its report split into rows, values, means and traces."""
+"""Writes an evaluation: its report is split into rows, values, means and traces."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BUCKETS = ("missed", "spurious", "alias_mismatch", "duplicate", "stopped_early",
 MAX_LABEL_CHARS = 120
 _CHUNK = 500  # rows written at a time
 
-Row = dict[str, Any]
+JsonRow = dict[str, Any]
 
 
-def _sound_rows(value: Any) -> list[Row]:
-    """The rows; none where they are not an evaluation's: then they stay in the report.  Raises InputError for equal ids."""
+def _sound_rows(value: Any) -> list[JsonRow]:
+    """The rows; empty if they aren't an evaluation's and so stay in the report.  Raises InputError for equal ids."""
     if not isinstance(value, list):
         return []
     if not all(isinstance(row, dict) and isinstance(row.get("id"), str) and "error" in row for row in value):
@@ -57,7 +57,7 @@ def store_traces(session: Session, public_id: str, traces: Iterable[tuple[str, M
         session.expunge_all()
 
 
-def _columns(key: int, position: int, row: Row) -> Row:
+def _columns(key: int, position: int, row: JsonRow) -> JsonRow:
     fine = row["error"] is None
     answers, references = row.get("answers"), row.get("references")
     counts = object_of(row, "errors")
@@ -79,7 +79,7 @@ def _columns(key: int, position: int, row: Row) -> Row:
     }
 
 
-def _values(key: int, position: int, row: Row) -> Iterator[Row]:
+def _values(key: int, position: int, row: JsonRow) -> Iterator[JsonRow]:
     weights = object_of(row, "weights")
     for metric, value in object_of(row, "metrics").items():
         number, weight = _number(value), _number(weights.get(metric))
@@ -159,7 +159,7 @@ def _store_scores(session: Session, key: int, report: Mapping[str, Any]) -> None
 
 
 def object_of(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A part of a report, which may come from another program; empty where it is no object."""
+    """A part of a report, which may come from another program; empty if it isn't an object."""
     part = value.get(name)
     return part if isinstance(part, dict) else {}
 

@@ -11,16 +11,17 @@ from sqlalchemy import ColumnElement, Select, delete, func, literal, or_, select
 from sqlalchemy.orm import Session, aliased, undefer
 
 from core.errors import InputError, NotFoundError
+from core.metrics.significance.compare import QuestionDifference
 from storage.access.permissions import allowed_to
 from storage.records.checks import MAX_ID_CHARS, check_page, check_text, plain_problem
-from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, PairedRow, Score, StoredEvaluation
+from storage.records.results import EvaluationFilter, EvaluationRow, GroupMean, Score, StoredEvaluation
 from storage.records.rows import record_of
 from storage.results.evaluation_rows import BUCKETS, MAX_LABEL_CHARS, add_evaluation, digest_of, store_traces
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
 _RUN, _ROW, _VALUE, _SCORE = tables.Evaluation, tables.EvaluationRow, tables.EvaluationValue, tables.EvaluationScore
-Order = Literal["position", "f1", "slowest", "errors"]
+RowOrder = Literal["position", "f1", "slowest", "errors"]
 Grouping = Literal["source", "ambiguity"]
 _Query = TypeVar("_Query", bound=Select[Any])
 
@@ -74,7 +75,8 @@ class Evaluations(Part):
 
     @allowed_to("see evaluations")
     def evaluations(self, limit: int = 50, offset: int = 0, filters: EvaluationFilter | None = None) -> list[StoredEvaluation]:
-        """The newest first, with their means and without their reports.  Raises InputError for a limit outside 1..500."""
+        """The evaluations, newest first, with their means and without their reports.  Raises InputError for a limit outside
+        1..500."""
         check_page(limit, offset)
         with self.reading() as session:
             query = _filtered(select(_RUN), filters).order_by(_RUN.created.desc(), _RUN.id.desc())
@@ -103,7 +105,7 @@ class Evaluations(Part):
 
     @allowed_to("change evaluations")
     def delete_evaluation(self, evaluation_id: str) -> None:
-        """A run with its rows and traces.  Raises NotFoundError."""
+        """Deletes a run with its rows and traces.  Raises NotFoundError."""
         with self.writing() as session:
             session.execute(delete(_RUN).where(_RUN.id == _key(session, evaluation_id)))
 
@@ -116,11 +118,12 @@ class Evaluations(Part):
         limit: int = 50,
         offset: int = 0,
         *,
-        order: Order = "position",
+        order: RowOrder = "position",
         bucket: str = "",
         failed: bool | None = None,
     ) -> list[EvaluationRow]:
-        """A page of a run's questions; `bucket`: those with such an error; `failed`: those that failed, or those that did not.
+        """A page of a run's questions.  `bucket`: only those with such an error.  `failed`: only those that failed, or only
+        those that didn't.
 
         Raises NotFoundError; InputError for an unknown order or bucket or a limit outside 1..500.
         """
@@ -148,7 +151,7 @@ class Evaluations(Part):
 
     @allowed_to("see evaluations")
     def find_evaluation_trace(self, evaluation_id: str, question_id: str) -> dict[str, Any] | None:
-        """The prediction of one question (core.trace.to_json), or None where the run kept no traces.  Raises NotFoundError."""
+        """The prediction of one question (core.trace.to_json), or None if the run kept no traces.  Raises NotFoundError."""
         trace = tables.EvaluationTrace
         with self.reading() as session:
             return session.scalar(
@@ -194,7 +197,7 @@ class Evaluations(Part):
     # ------------------------------------------------------------ two runs
 
     @allowed_to("see evaluations")
-    def paired_rows(self, a: str, b: str, metric: str, limit: int = 50, offset: int = 0) -> list[PairedRow]:
+    def paired_rows(self, a: str, b: str, metric: str, limit: int = 50, offset: int = 0) -> list[QuestionDifference]:
         """The questions that both runs answered and the metric defines, those with the largest difference first.
 
         Raises NotFoundError; InputError for a limit outside 1..500.
@@ -203,7 +206,7 @@ class Evaluations(Part):
         with self.reading() as session:
             query, difference, position = _paired(session, a, b, metric)
             query = query.order_by(func.abs(difference).desc(), position).limit(limit).offset(offset)
-            return [PairedRow(*row) for row in session.execute(query)]
+            return [QuestionDifference(*row) for row in session.execute(query)]
 
     @allowed_to("see evaluations")
     def paired_values(self, a: str, b: str, metric: str, *, multi: bool = False) -> tuple[list[float], list[float]]:
@@ -246,7 +249,7 @@ def _of_bucket(query: _Query, bucket: str, failed: bool | None) -> _Query:
     return query
 
 
-def _ordered(query: _Query, order: Order) -> _Query:
+def _ordered(query: _Query, order: RowOrder) -> _Query:
     if order == "position":
         return query.order_by(_ROW.position)
     if order == "slowest":

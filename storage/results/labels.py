@@ -10,18 +10,19 @@ from sqlalchemy.orm import Session
 from core.annotating.labels import Label
 from core.errors import NotFoundError
 from core.text import stored_name
-from storage.access.actors import annotator_row, only_oneself
+from storage.access import blindness
+from storage.access.actors import VISITOR_INFO, annotator_row, only_oneself
 from storage.access.permissions import allowed_to
 from storage.records.enumerations import State
 from storage.records.results import Judgment, JudgmentConflictError, check_judgment
 from storage.records.rows import record_of
-from storage.results.standing import generation_rows, judged, labelled, submitted
+from storage.results.standing import annotated, chunked, generation_rows, judged, labelled, submitted
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
 
 def answer_id(session: Session, prediction_id: str, position: int) -> int:
-    """Raises NotFoundError for an unknown prediction or a position that it does not have."""
+    """The row of an answer.  Raises NotFoundError for an unknown prediction, or for a position that it doesn't have."""
     prediction = session.scalar(select(tables.Prediction.id).filter_by(public_id=prediction_id))
     if prediction is None:
         raise NotFoundError(f"there is no prediction '{prediction_id[:80]}'")
@@ -34,11 +35,14 @@ def answer_id(session: Session, prediction_id: str, position: int) -> int:
     return answer
 
 
+def _question_of(session: Session, prediction_id: str) -> int:
+    """The row of a prediction's question; 0 for an unknown prediction."""
+    return session.scalar(select(tables.Prediction.question_id).filter_by(public_id=prediction_id)) or 0
+
+
 def _latest_judgments(session: Session, prediction_id: str) -> list[Judgment]:
-    """By position, then annotator: each person's latest label, here or in a project."""
-    question = session.scalar(select(tables.Prediction.question_id).filter_by(public_id=prediction_id))
-    if question is None:
-        return []
+    """Each person's latest label, here or in a project, by position, then annotator."""
+    question = _question_of(session, prediction_id)
     labels = labelled(session, [question], submitted(session, [question]))
     return [
         record_of(Judgment, label, prediction_id=prediction_id, position=label.answer.position, verdict=label.label)
@@ -96,7 +100,7 @@ class Labels(Part):
         `expected_version`: the version that was shown (0: none yet); None overwrites whatever is there.  The earlier
         value goes into the history.  Raises JudgmentConflictError (a ConflictError with `mine` and `theirs`) when the
         stored version is another, NotFoundError for an unknown answer, InputError for a wrong label, state, note or
-        name.
+        name, and after seeing other people's work on a question that one judges blind (`storage.access.blindness`).
         """
         check_judgment(label, note, state)
         annotator = stored_name(annotator)
@@ -110,6 +114,7 @@ class Labels(Part):
             if expected_version is not None and expected_version != (theirs.version if theirs else 0):
                 mine = Judgment(prediction_id, position, annotator, label, note, state, expected_version, moment, moment)
                 raise JudgmentConflictError(mine, theirs, expected_version)
+            blindness.refuse_label_after_asking(session, _question_of(session, prediction_id))
             annotator_id = annotator_row(session, annotator).id
             row, version = _row(session, answer, annotator_id)
             if row is None:
@@ -138,6 +143,7 @@ class Labels(Part):
                 moment = now()
                 mine = Judgment(prediction_id, position, annotator, None, "", "draft", expected_version, moment, moment)
                 raise JudgmentConflictError(mine, theirs, expected_version)
+            blindness.refuse_label_after_asking(session, _question_of(session, prediction_id))
             annotator_id = annotator_row(session, annotator).id
             row, version = _row(session, answer, annotator_id)
             _add_revision(session, answer, annotator_id, row or theirs, row.version if row else version, cleared=True)
@@ -147,15 +153,36 @@ class Labels(Part):
 
     @allowed_to("judge answers")
     def judgments(self, prediction_id: str, annotator: str | None = None) -> list[Judgment]:
-        """Of one prediction, by position, then annotator, of everybody or of one annotator: each person's latest label, here or
-        in a project's judging stage."""
+        """A prediction's labels, by position, then annotator, from everybody or one annotator: each person's latest label, here
+        or in a project's judging stage.  Others' are included only if the session's person may see them
+        (`storage.access.blindness`)."""
         with self.reading() as session:
-            return [j for j in _latest_judgments(session, prediction_id) if annotator in (None, j.annotator)]
+            hidden = blindness.hides_labels(session, _question_of(session, prediction_id))
+            judgments = [j for j in _latest_judgments(session, prediction_id) if annotator in (None, j.annotator)]
+            return [j for j in judgments if not hidden or j.annotator == session.info[VISITOR_INFO]]
 
-    @allowed_to("run the loop")
+    @allowed_to("retrain")
     def judged_questions(self) -> int:
         """The number of questions with a label of an answer, or with an annotation."""
         with self.reading() as session:
             labels, people = judged(), generation_rows(session)
             questions = select(labels.c.question_id).union(select(people.c.question_id)).subquery()
             return session.scalar(select(func.count()).select_from(questions)) or 0
+
+    @allowed_to("retrain")
+    def answered_questions(self, limit: int) -> int:
+        """The number of questions for which somebody labelled an answer correct or wrote one, counted up to `limit`."""
+        with self.reading() as session:
+            labels, people = judged(), generation_rows(session)
+            query = select(labels.c.question_id).union(select(people.c.question_id))
+            count = 0
+            for questions in chunked(session.scalars(query).all(), max(1, 2 * limit)):
+                work = submitted(session, questions)
+                correct = {
+                    e.answer.question_id for e in labelled(session, questions, work) if e.counts and e.label == "correct"
+                }
+                correct |= {e.question for e in annotated(session, questions, work) if e.annotation.pairs}
+                count += len(correct)
+                if count >= limit:
+                    return limit
+            return count

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session, undefer
 from core.errors import ConflictError, FormatError, InputError, NotFoundError, StorageError
 from core.trace import prediction_from_json, to_json
 from core.types import Evidence, Prediction, Question
+from storage.access import blindness
 from storage.access.permissions import allowed_to
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_key, check_page, check_text, plain_problem
 from storage.records.results import PredictionSummary, StoredPrediction
@@ -28,7 +29,8 @@ def question_digest(id: str, text: str) -> str:
 
 
 def same_question(rows: Sequence[Any], id: str) -> Any | None:
-    """Of stored questions with one text, the one with this id.  One of the two ids may come from an export, which wrote the other's digest."""
+    """The stored question with this id, among those with the same text.  One of the two ids may come from an export, which
+    wrote the other's digest."""
 
     def matches(row: Any) -> bool:
         return id in (row.source_id, question_digest(row.source_id, row.text)) or row.source_id == question_digest(id, row.text)
@@ -63,7 +65,8 @@ def question_row(session: Session, question: Question) -> tables.Question:
 
 
 def put_prediction(session: Session, prediction: Prediction, trace: dict[str, Any], key: str | None) -> tables.Prediction:
-    """The row of a prediction: the one that has this key already, else a new one with its answers.  `trace`: of `plain_trace`.
+    """The row of a prediction: the existing one with this key, or else a new one with its answers.  `trace`: made by
+    `plain_trace`.
 
     Raises ConflictError when the key belongs to another question or system.
     """
@@ -143,7 +146,8 @@ class Predictions(Part):
 
     @allowed_to("ask questions")
     def find_prediction(self, prediction_id: str) -> StoredPrediction | None:
-        """None for an unknown id.  Raises StorageError for a damaged trace."""
+        """A prediction; None for an unknown id.  Raises BlindError for a run that the session's person still has to judge
+        blind, StorageError for a damaged trace."""
         with self.reading() as session:
             query = (
                 select(tables.Prediction, tables.Question.public_id)
@@ -156,6 +160,7 @@ class Predictions(Part):
                 if match is None:
                     return None
                 row, question_id = match
+                blindness.check_prediction(session, row)
                 prediction = prediction_from_json(row.trace)
                 return record_of(StoredPrediction, row, id=row.public_id, prediction=prediction, question_id=question_id)
             except (json.JSONDecodeError, FormatError) as e:
@@ -163,7 +168,7 @@ class Predictions(Part):
 
     @allowed_to("ask questions")
     def get_prediction(self, prediction_id: str) -> StoredPrediction:
-        """Raises NotFoundError for an unknown id, StorageError for a damaged trace."""
+        """A prediction.  Raises NotFoundError for an unknown id, else as `find_prediction`."""
         prediction = self.find_prediction(prediction_id)
         if prediction is None:
             raise NotFoundError(
@@ -173,7 +178,8 @@ class Predictions(Part):
 
     @allowed_to("ask questions")
     def recent_predictions(self, limit: int = 20, offset: int = 0, text: str = "") -> list[PredictionSummary]:
-        """The newest first; `text` must occur in the question, case aside.  Raises InputError for a limit outside 1..500."""
+        """The predictions, newest first, without those that the session's person still has to judge blind.  `text` must occur
+        in the question, ignoring case.  Raises InputError for a limit outside 1..500."""
         check_page(limit, offset)
         with self.reading() as session:
             query = (
@@ -183,6 +189,8 @@ class Predictions(Part):
             )
             if text:
                 query = query.where(tables.Question.folded.contains(text.casefold(), autoescape=True))
+            if (person := blindness.viewer(session)) is not None:
+                query = query.where(~blindness.hidden_run(person))
             rows = session.execute(query.limit(limit).offset(offset)).all()
             answers: dict[int, list[str]] = {}
             answer_query = (

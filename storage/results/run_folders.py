@@ -14,7 +14,7 @@ from storage.results.evaluations import Evaluations
 
 @dataclass(frozen=True, slots=True)
 class ImportedRun:
-    """`new`: False where an equal run was there already."""
+    """`new`: False if an equal run was stored already."""
 
     id: str
     system: str

@@ -20,9 +20,10 @@ from sqlalchemy.orm import Session, aliased
 from core.trace import from_json
 from core.types import Annotation, QAPair
 from storage.records.enumerations import Stage
+from storage.records.projects import MIXED_SLOTS
 from storage.schema import tables, workbench
 
-CHUNK = 500  # values of one statement
+CHUNK_VALUES = 500  # values of one statement
 T = TypeVar("T")
 _Work = Row[Any]
 
@@ -39,12 +40,38 @@ class AnnotationRecord:
     version: int
     created: datetime
     updated: datetime
+    in_project: bool = False  # submitted there, not out of a file
+    guidelines: int | None = None  # version that was shown; 0: there were none; None: out of a file
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSet:
+    """The latest version of one person's answer set in a project, whether it counts or not.  `began`: when its first version was submitted."""
+
+    question: int  # its row
+    item: int  # its row
+    project: str
+    stage: str
+    annotator: str
+    order: int  # of the person, among all
+    slot: int | None
+    state: str  # of the task
+    automatic: bool
+    annotation: Annotation
+    version: int
+    began: datetime
+    created: datetime
+
+    @property
+    def holds_slot(self) -> bool:
+        """Whether it was submitted in time and neither returned nor reopened."""
+        return self.state == "submitted" and self.slot is not None
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRecord:
-    """One person's label of one predicted answer.  `answer`: question_id, question (its text), prediction, system, corpus, corpus_digest,
-    position, text, clarified, probability, passed, evidence."""
+    """One person's label of one predicted answer.  `answer` has question_id, question (its text), prediction, system, corpus,
+    corpus_digest, position, text, clarified, probability, passed, evidence."""
 
     answer: Any
     annotator: str
@@ -84,7 +111,7 @@ def counted_submissions(*columns: Any) -> Select[Any]:
 
 
 def submitted(session: Session, questions: Sequence[int]) -> Sequence[_Work]:
-    """Rows (question_id, project, item, stage, name, annotator_id, body, version, created, began) of submissions that count, by id."""
+    """Rows (question_id, project, item, stage, name, annotator_id, body, version, guidelines, created, began) of submissions that count, by id."""
     submission, item, first = workbench.Submission, workbench.ProjectItem, aliased(workbench.Submission)
     same_task = (
         first.item_id == submission.item_id,
@@ -101,6 +128,7 @@ def submitted(session: Session, questions: Sequence[int]) -> Sequence[_Work]:
             submission.annotator_id,
             submission.body,
             submission.version,
+            submission.guidelines,
             submission.created,
             first.created.label("began"),
         )
@@ -113,8 +141,59 @@ def submitted(session: Session, questions: Sequence[int]) -> Sequence[_Work]:
     return session.execute(query).all()
 
 
-def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[AnnotationRecord]:
-    """The answer sets that count, by person, then stage.  `work`: of `submitted` for these questions."""
+def written(session: Session, questions: Sequence[int]) -> list[WrittenSet]:
+    """Everybody's answer sets in projects, including automatic validations, by item, stage, then slot; late work last.  Gold
+    items are left out."""
+    submission, task, item, first = workbench.Submission, workbench.Task, workbench.ProjectItem, aliased(workbench.Submission)
+    key = (first.item_id == task.item_id, first.stage == task.stage, first.annotator_id == task.annotator_id)
+    query = (
+        select(
+            item.question_id,
+            item.id.label("item"),
+            workbench.Project.public_id.label("project"),
+            task.stage,
+            tables.Annotator.name,
+            task.annotator_id,
+            task.slot,
+            task.state,
+            submission.automatic,
+            submission.body,
+            task.version,
+            first.created.label("began"),
+            submission.created,
+        )
+        .select_from(task)
+        .join(submission, is_current_submission())
+        .join(first, and_(*key, first.version == 1))
+        .join(item, item.id == task.item_id)
+        .join(workbench.Project, workbench.Project.id == item.project_id)
+        .join(tables.Annotator, tables.Annotator.id == task.annotator_id)
+        .where(item.question_id.in_(questions), item.gold.is_(None), task.stage.in_(get_args(Stage)))
+        .order_by(item.id, task.stage, func.coalesce(task.slot, MIXED_SLOTS), submission.id)
+    )
+    return [
+        WrittenSet(
+            row.question_id,
+            row.item,
+            row.project,
+            row.stage,
+            row.name,
+            row.annotator_id,
+            row.slot,
+            row.state,
+            row.automatic,
+            from_json(Annotation, row.body["annotation"]),
+            row.version,
+            row.began,
+            row.created,
+        )
+        for row in session.execute(query)
+        if row.automatic is False or row.state == "submitted"  # an automatic validation that was taken back is nobody's work
+    ]
+
+
+def filed(session: Session, questions: Sequence[int]) -> list[AnnotationRecord]:
+    """The submitted answer sets from files."""
     a = tables.Annotation
     query = (
         select(a, tables.Annotator.name)
@@ -123,15 +202,19 @@ def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work])
     )
     rows = session.execute(query).all()
     pairs = pairs_of(session, [row.id for row, _ in rows])
-    annotations = [
+    return [
         _annotation_record(row, name, Annotation(row.type, pairs.get(row.id, ())), row.created, row.updated)  # type: ignore[arg-type]
         for row, name in rows
     ]
-    annotations += [
-        _annotation_record(row, row.name, from_json(Annotation, row.body["annotation"]), row.began, row.created)
-        for row in work
-        if row.stage in get_args(Stage)
-    ]
+
+
+def annotated(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[AnnotationRecord]:
+    """The answer sets that count, by person, then stage.  `work`: the result of `submitted` for these questions."""
+    annotations = filed(session, questions)
+    for row in work:
+        if row.stage in get_args(Stage):
+            record = _annotation_record(row, row.name, from_json(Annotation, row.body["annotation"]), row.began, row.created)
+            annotations.append(replace(record, in_project=True, guidelines=row.guidelines))
     latest = {
         (entry.question, entry.order, entry.stage): entry for entry in sorted(annotations, key=lambda entry: entry.updated)
     }
@@ -143,7 +226,8 @@ def _annotation_record(row: Any, name: str, annotation: Annotation, created: dat
 
 
 def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) -> list[LabelRecord]:
-    """Each person's latest label, by prediction, position and person; drafts of Explore too.  `work` as in `annotated`."""
+    """Each person's latest label, by prediction, position and person, including drafts on Explore. `work` as in
+    `annotated`."""
     answer, prediction = tables.PredictedAnswer, tables.Prediction
     on_explore = [row for table in (tables.Judgment, tables.JudgmentRevision) for row in _on_explore(session, table, questions)]
     sheets = [(row, entry) for row in work if row.stage == "judging" for entry in row.body["answers"]]
@@ -197,8 +281,8 @@ def labelled(session: Session, questions: Sequence[int], work: Iterable[_Work]) 
     return sorted(latest_labels, key=lambda entry: (entry.answer.number, entry.answer.position, entry.order))
 
 
-def chunked(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
-    """The values in parts, by default few enough for one statement."""
+def chunked(values: Sequence[T], size: int = CHUNK_VALUES) -> Iterator[Sequence[T]]:
+    """The values in parts, by default small enough for one statement."""
     return (values[start : start + size] for start in range(0, len(values), size))
 
 

@@ -1,4 +1,4 @@
-"""What every table builds on: column types, names of constraints, enumerations as checks."""
+"""The base of every table: column types, names of constraints, enumerations as checks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class PackedJson(TypeDecorator[Any]):
 
 
 class Base(DeclarativeBase):
-    """A table has the name of its class; in SQLite it is STRICT.  A flag is 0 or 1, and a Literal has one of its values."""
+    """A table is named after its class and is STRICT in SQLite.  A flag is 0 or 1, and a Literal has one of its values."""
 
     metadata = MetaData(
         naming_convention={
@@ -133,7 +133,7 @@ class Base(DeclarativeBase):
                         table.append_constraint(CheckConstraint(rule, name, info={name: values} if kind else {}))
 
 
-class Row(Base):
+class NumberedTable(Base):
     """A table whose key is a number."""
 
     __abstract__ = True

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from alembic.script import ScriptDirectory
 from filelock import FileLock, Timeout
 from sqlalchemy.engine import URL
 
-from core.disk import describe_error, draft_name
+from core.disk import replacing
 from core.errors import NewerDatabaseError, StorageError
 from storage.schema import tables, workbench
 from storage.schema.base import Base
@@ -30,7 +30,6 @@ from storage.schema.engine import (
     DamagedError,
     accounts_file,
     explain,
-    identify,
     make_engine,
     open_sqlite,
     parse_url,
@@ -43,8 +42,8 @@ TABLES = (tables, workbench)  # modules whose import fills Base.metadata
 MIGRATIONS = Path(__file__).resolve().parents[1] / "migrations"
 LOCK_SECONDS = 60.0
 MAX_CHECKED_BYTES = 64 * 1024 * 1024  # files up to this size are checked at every start (about 0.2 s); larger ones by `check`
-_HEADER = b"SQLite format 3\0"
-SEAL = slice(68, 72)  # bytes of a copy that hold its checksum: SQLite's "application id", which Ambiscope uses for nothing else
+# of a copy: SQLite's "application id", which Ambiscope uses for nothing else, holds its checksum
+CHECKSUM_BYTES = slice(68, 72)
 
 
 def _config() -> Config:
@@ -67,11 +66,6 @@ def revision_of(path: Path) -> str | None:
     """
     try:
         size = path.stat().st_size
-        if size:
-            with path.open("rb") as file:
-                header = file.read(18)
-            if header[:16] != _HEADER:
-                raise explain(sqlite3.DatabaseError("file is not a database"), str(path))
     except FileNotFoundError:
         return None
     except OSError as e:
@@ -79,16 +73,15 @@ def revision_of(path: Path) -> str | None:
     if not size:
         return None
     wal = path.with_name(path.name + "-wal")
-    page = int.from_bytes(header[16:18], "big")
-    page = 65_536 if page <= 1 else page  # 65,536 does not fit and is stored as 1
-    if size % page and not wal.exists():  # SQLite reads the missing rest of a last page as zeros and may not notice
-        raise explain(sqlite3.DatabaseError(f"malformed: {size} bytes are no whole number of pages"), str(path))
     # a read-only connection would still make -wal and -shm files; an immutable one touches nothing, but would miss an
     # existing WAL
     mode = "mode=ro" if wal.exists() else "immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=10)) as connection:
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not wal.exists() and size % connection.execute("PRAGMA page_size").fetchone()[0]:
+                # SQLite reads the missing rest of a last page as zeros and may not notice
+                raise sqlite3.DatabaseError(f"malformed: {size} bytes are no whole number of pages")
             if not names:
                 return None
             if "alembic_version" not in names:
@@ -99,7 +92,7 @@ def revision_of(path: Path) -> str | None:
             if size <= MAX_CHECKED_BYTES:
                 (status,) = connection.execute("PRAGMA quick_check(1)").fetchone()
                 if status != "ok":
-                    raise explain(sqlite3.DatabaseError(f"malformed: {status}"), str(path))
+                    raise sqlite3.DatabaseError(f"malformed: {status}")
     except sqlite3.Error as e:
         raise explain(e, str(path)) from None
     if len(rows) != 1:
@@ -123,75 +116,51 @@ def check_revision(revision: str, database: str) -> None:
 
 def copy_database(source: Path, target: Path) -> None:
     """A consistent copy of a database in use, as one file without a WAL, readable by its owner only; verified before it
-    gets its name.  It has a checksum of its bytes (`checksum`), which is for storage.schema.integrity.
+    gets its name.  It has a checksum of its bytes (`checksum`), which `storage.exchange.backup.check_backup` compares.
 
     Raises StorageError (disk full, damaged source); then `target` is as it was.
     """
-    draft = draft_name(target)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with closing(open_sqlite(source, isolation_level=None)) as old:
-            old.execute("BEGIN")  # the copy and the counts are of the same moment
-            counts = row_counts(old)
-            with closing(sqlite3.connect(draft, isolation_level=None)) as new:
-                old.backup(new)
-                new.execute("PRAGMA journal_mode = DELETE")
-                verify(new, str(source), counts)
-            old.execute("ROLLBACK")
+    with storage_errors(f"{source} -> {target}"), replacing(target) as draft:
+        draft.touch(0o600)
+        with closing(open_sqlite(source)) as old, closing(open_sqlite(draft)) as new:
+            old.backup(new)
+            new.execute("PRAGMA journal_mode = DELETE")
+            verify(new, str(source))
         seal = checksum(draft)
         with draft.open("r+b") as file:
-            file.seek(SEAL.start)
+            file.seek(CHECKSUM_BYTES.start)
             file.write(seal)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except sqlite3.Error as e:
-        raise explain(e, f"{source} -> {target}") from e
-    except OSError as e:
-        raise StorageError(f"{target}: the copy cannot be written ({describe_error(e, target)})") from e
-    finally:
-        for path in (draft, draft.with_name(draft.name + "-journal")):
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
 
 
 def checksum(path: Path) -> bytes:
     """CRC-32 of a file without the bytes that hold it; never zero, which is SQLite's default there."""
     with path.open("rb") as file:
         head = bytearray(file.read(4096))
-        head[SEAL] = bytes(4)
+        head[CHECKSUM_BYTES] = bytes(4)
         crc = zlib.crc32(head)
         while part := file.read(1024 * 1024):
             crc = zlib.crc32(part, crc)
     return (crc or 1).to_bytes(4, "big")
 
 
-def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-    names = [name for (name,) in connection.execute(query)]
-    return {name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]) for name in names}
-
-
-def verify(connection: sqlite3.Connection, database: str, counts: dict[str, int] | None = None) -> None:
-    """Raises StorageError when the file is not intact, breaks a foreign key, or lacks rows."""
+def verify(connection: sqlite3.Connection, database: str) -> None:
+    """Raises StorageError if the file is not intact or a reference leads nowhere."""
     (status,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if status != "ok":
         raise explain(sqlite3.DatabaseError(f"malformed: {status}"), database)
     orphan = connection.execute("PRAGMA foreign_key_check").fetchone()
     if orphan is not None:
         raise StorageError(f"{database}: row {orphan[1]} of table {orphan[0]} refers to a row of {orphan[2]} that is not there")
-    if counts is not None and row_counts(connection) != counts:
-        raise StorageError(f"{database}: the copy does not have the same numbers of rows; it was deleted")
 
 
 def backup_name(path: Path, label: str) -> Path:
-    """Where automatic backups go: the folder `backups` beside the database."""
+    """The path of an automatic backup, in the folder `backups` beside the database."""
     return path.parent / "backups" / f"{path.stem}-{label}-{datetime.now(UTC):%Y%m%dT%H%M%S%f}.db"
 
 
 def create_tables(url: URL) -> None:
-    """The tables of this version's schema in an empty database, in one transaction; tables of another start that was first are no error.
+    """Creates the tables of this version's schema in an empty database, in one transaction.  It isn't an error if another start
+    has created them first.
 
     Source: Alembic's cookbook, "Building an Up to Date Database from Scratch".
     """
@@ -207,7 +176,7 @@ def create_tables(url: URL) -> None:
 
 
 def ensure_current(url: str) -> None:
-    """Creates the database where there is none.
+    """Creates the database if there is none.
 
     Raises StorageError (of an earlier schema, damaged, foreign, locked, disk full, folder not writable) or NewerDatabaseError: then
     nothing was changed.
@@ -230,8 +199,6 @@ def ensure_current(url: str) -> None:
         return
     if (revision := revision_of(path)) is not None:
         check_revision(revision, str(path))
-        with suppress(sqlite3.Error):  # a file that cannot be written is identified by its inode alone
-            identify(path)
         return
     with creation_lock(path):
         if revision_of(path) is None:  # else another program created it while this one waited
@@ -240,7 +207,7 @@ def ensure_current(url: str) -> None:
 
 @contextmanager
 def creation_lock(path: Path) -> Iterator[None]:
-    """One program at a time creates or restores a database file, in a folder made if need be.  Raises StorageError where another one holds
+    """One program at a time creates or restores a database file, in a folder made if need be.  Raises StorageError if another one holds
     the lock for LOCK_SECONDS, or the disk refuses."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -264,4 +231,3 @@ def _create(url: URL, path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))  # people's words: for the owner's eyes
     with storage_errors(str(path)):
         create_tables(url)
-        identify(path)

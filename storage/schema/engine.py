@@ -7,23 +7,19 @@ what was acknowledged survives a power cut.  Source: sqlite.org/wal.html, sqlite
 serializable isolation / savepoints / transactional DDL".  PostgreSQL behaves alike: reads are REPEATABLE READ, and
 writes take one advisory lock, so that tests of one are valid for the other.
 
-A SQLite file can be moved, removed or replaced while it is open; what is written afterwards is lost.  `FileWatch` notices it.
+A SQLite file can be moved, removed or replaced while it is open; what is written afterwards is lost.  So each write transaction begins with
+a comparison of the open file, and its write-ahead log, with those at their paths.  Damage of the content is SQLite's to report.
 """
 
 from __future__ import annotations
 
 import copy
-import math
-import os
-import secrets
 import sqlite3
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, Connection, make_url
@@ -38,8 +34,6 @@ BUSY_TIMEOUT_MS = 10_000
 SYNCHRONOUS = "FULL"  # each commit reaches the disk; NORMAL may lose the last ones in a power cut
 MIN_SQLITE = (3, 37, 0)  # STRICT tables
 WRITER_LOCK = 0x616D6269  # PostgreSQL's advisory lock of the one writer
-CHECK_SECONDS = 1.0  # between two checks of the identity of the database file
-_USER_VERSION_AT = 60  # bytes into a SQLite file: the id that `identify` gave it, 4 bytes (sqlite.org/fileformat.html)
 ACCOUNTS_FILE = "accounts_file"  # of a database session's info: the file that exists where the installation has accounts
 _BEGIN = "ambiscope_begin"  # execution option: the statement that opens a transaction
 
@@ -49,7 +43,7 @@ def now() -> datetime:
 
 
 def parse_url(url: str) -> URL:
-    """Raises InputError for what is no database URL, and for SQLite in memory (each thread would see another database)."""
+    """Raises InputError for an invalid database URL, and for SQLite in memory (each thread would see another database)."""
     try:
         parsed = make_url(url)
     except ArgumentError:
@@ -85,100 +79,16 @@ def open_sqlite(path: Path, timeout: float = 10.0, **options: Any) -> sqlite3.Co
     return connection
 
 
-def identify(path: Path) -> None:
-    """Gives a SQLite database an id of its own where it has none; copies and backups of it have the same.  Raises sqlite3.Error."""
-    with closing(open_sqlite(path, isolation_level=None)) as connection:
-        if not connection.execute("PRAGMA user_version").fetchone()[0]:
-            connection.execute(f"PRAGMA user_version = {secrets.randbelow(2**31 - 1) + 1}")
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    """Device and inode, or None where there is no file."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file at a path; None where there is none."""
     try:
-        status = path.stat()
+        stat = path.stat()
     except FileNotFoundError:
         return None
-    return status.st_dev, status.st_ino
+    return stat.st_dev, stat.st_ino
 
 
-class FileWatch:
-    """Whether the file and the write-ahead log that are open are still those at their paths, and whether the file has its id.
-
-    The id is read from the file itself: SQLite's own connections may see it in the log or in their caches.  The descriptor for
-    that is closed after all connections, since closing any descriptor of a file ends a process's locks on it
-    (sqlite.org/howtocorrupt.html, 2.2).
-    """
-
-    _shared: ClassVar[dict[tuple[int, int], tuple[int, int]]] = {}  # inode -> descriptor, and how many watches use it
-    _lock = threading.Lock()
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.log = path, path.with_name(f"{path.name}-wal")
-        self._inode: tuple[int, int] | None = None  # of the open file; None: nothing was opened yet
-        self._id = self._descriptor = 0
-        self._id_in_file = False  # a new id is in the log until the next checkpoint
-        self._checked = -math.inf  # by time.monotonic()
-
-    def on_connect(self, connection: sqlite3.Connection, info: dict[str, Any]) -> None:
-        """After a connection was made; `info` is stored with it.  Raises ReplacedError."""
-        info["log"] = _inode(self.log)
-        with self._lock:
-            if self._inode is None and (inode := _inode(self.path)) is not None:
-                descriptor, users = self._shared.get(inode) or (os.open(self.path, os.O_RDONLY), 0)
-                self._shared[inode] = descriptor, users + 1
-                self._inode, self._descriptor, self._id_in_file = inode, descriptor, False
-                self._id = int(connection.execute("PRAGMA user_version").fetchone()[0])
-        self.check(info)
-
-    def on_last_close(self) -> None:
-        """After the last connection was closed."""
-        with self._lock:
-            if self._inode is None:
-                return
-            descriptor, users = self._shared.pop(self._inode)
-            if users > 1:
-                self._shared[self._inode] = descriptor, users - 1
-            else:
-                os.close(descriptor)
-            self._inode = None
-
-    def check(self, info: Mapping[str, Any] | None = None) -> None:
-        """Checks now.  `info`: of a connection, whose log is checked too.  Raises ReplacedError."""
-        self._checked = time.monotonic()
-        if self._inode is None:
-            return
-        inode = _inode(self.path)
-        if inode is None:
-            raise self._error("was moved or removed")
-        if inode != self._inode or self._has_another_id():
-            raise self._error("was replaced by another one")
-        if info and info["log"] is not None and _inode(self.log) != info["log"]:
-            raise self._error(f"lost its log ({self.log.name} was moved, removed or replaced)")
-
-    def check_sometimes(self, info: Mapping[str, Any]) -> None:
-        """`check`, at most once in CHECK_SECONDS while all is well.  Raises ReplacedError."""
-        if time.monotonic() - self._checked >= CHECK_SECONDS:
-            self.check(info)
-
-    def _has_another_id(self) -> bool:
-        with self._lock:
-            if self._inode is None:
-                return False
-            os.lseek(self._descriptor, _USER_VERSION_AT, os.SEEK_SET)
-            id_in_file = int.from_bytes(os.read(self._descriptor, 4), "big")
-        if id_in_file == self._id:
-            self._id_in_file = True
-        return self._id_in_file and id_in_file != self._id
-
-    def _error(self, event: str) -> ReplacedError:
-        self._checked = -math.inf
-        return ReplacedError(
-            f"{self.path}: the database file {event} while Ambiscope is running: nothing is stored any more; "
-            "put the file back, or put a backup back with `python -m storage restore BACKUP` and restart Ambiscope"
-        )
-
-
-def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
+def make_engine(url: URL) -> Engine:
     """An engine whose every connection has the pragmas of this module.
 
     Raises InputError for a URL whose driver is not installed, StorageError for a SQLite library without STRICT tables.
@@ -196,15 +106,10 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
     path = sqlite_path(url)
     assert path is not None
 
-    def connect() -> sqlite3.Connection:
-        if watch is not None:
-            watch.check()
-        return open_sqlite(path, check_same_thread=False)
-
-    engine = create_engine(url, creator=connect)
+    engine = create_engine(url, creator=lambda: open_sqlite(path, check_same_thread=False))
 
     @event.listens_for(engine, "connect")
-    def _connect(connection: Any, record: Any) -> None:
+    def _connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # the driver begins nothing by itself; the "begin" event below does
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")  # first: the next pragma may have to wait
@@ -212,8 +117,6 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
         cursor.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
-        if watch is not None:
-            watch.on_connect(connection, record.info)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
@@ -223,7 +126,7 @@ def make_engine(url: URL, *, watch: FileWatch | None = None) -> Engine:
 
 
 def _begin_postgres(connection: Connection) -> None:
-    """The same promises as SQLite's: a reader sees one moment, and writers come one after another.
+    """Makes PostgreSQL keep the same promises as SQLite: a reader sees one moment, and writers come one after another.
 
     The lock is one of the database (not of a schema in it) and ends with the transaction.
     """
@@ -241,7 +144,7 @@ def writing_engine(engine: Engine) -> Engine:
 
 
 class DamagedError(StorageError):
-    """The database file is not intact: put a backup back."""
+    """The database file isn't intact: restore a backup."""
 
 
 _BUSY = f"another program has been writing for {BUSY_TIMEOUT_MS // 1000} s: nothing was changed; do it again"
@@ -268,7 +171,7 @@ def _sqlstate(error: Exception) -> str:
 
 
 def explain(error: Exception, database: str) -> StorageError:
-    """A StorageError in words for what SQLite or SQLAlchemy raised."""
+    """Puts an error of SQLite or SQLAlchemy into words, as a StorageError."""
     text = " ".join(str(getattr(error, "orig", None) or error).split())
     for sign, words in _REASONS.items():
         if sign in text.lower():
@@ -281,7 +184,7 @@ def explain(error: Exception, database: str) -> StorageError:
 
 @contextmanager
 def storage_errors(database: str) -> Iterator[None]:
-    """Turns database errors into core.errors: ConflictError for a version that moved on, StorageError for the rest."""
+    """Turns database errors into core.errors: ConflictError for a version that has changed, StorageError for the rest."""
     try:
         yield
     except StaleDataError:
@@ -302,8 +205,10 @@ class Database:
         self.url = url
         self.path = sqlite_path(url)
         self.where = str(self.path) if self.path else url.render_as_string(hide_password=True)
-        self.watch = FileWatch(self.path) if self.path else None
-        self.engine = make_engine(url, watch=self.watch)
+        self.engine = make_engine(url)
+        if self.path is not None:
+            self._file = _identity(self.path)
+            event.listen(self.engine, "connect", self._note_log)
         # SQLite's busy timeout polls, so that of many waiting threads some are never lucky.  Waiting here also holds no connection of the pool
         self._queue = _writer_queues.setdefault(url.render_as_string(hide_password=False), FairLock())
         self.accounts_file = accounts_file(self.path) if self.path else None
@@ -312,42 +217,54 @@ class Database:
         self._reads = sessionmaker(self.engine, expire_on_commit=False, info=info)
         self._writes = sessionmaker(writing_engine(self.engine), expire_on_commit=False, info={**info, "writing": True})
 
+    def _note_log(self, connection: sqlite3.Connection, record: Any) -> None:
+        """Called after a connection was opened.  Raises ReplacedError if it opened another file than the first one."""
+        connection.execute("PRAGMA schema_version")  # opens the log
+        record.info["log"] = _identity(self._log)
+        self._check_file(record.info)
+
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """One read transaction: everything read in it is of the same moment.  Raises ReplacedError."""
+        """One read transaction: everything read in it is of the same moment."""
         with storage_errors(self.where), self._reads() as session, session.begin():
-            self._admit(session)
+            if self.guard is not None:
+                self.guard(session)
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
         """One write transaction: committed at the end, rolled back by any exception.
 
-        Raises ReplacedError, and OutcomeUnknownError where the server went away during the commit.
+        Raises ReplacedError, and OutcomeUnknownError if the server went away during the commit.
         """
         if not self._queue.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
             raise explain(TimeoutError("database is locked"), self.where)
         try:
             with storage_errors(self.where), self._writes() as session, self._committed(session):
-                self._admit(session)
+                self._check_file(session.connection().info)
+                if self.guard is not None:
+                    self.guard(session)
                 yield session
-                if self.watch is not None:  # before each commit: what is acknowledged is in the file at the path
-                    self.watch.check(session.connection().info)
         finally:
             self._queue.release()
 
-    def _admit(self, session: Session) -> None:
-        """At the start of each transaction.  Raises ReplacedError, or what the guard raises."""
-        if self.watch is not None:
-            self.watch.check_sometimes(session.connection().info)
-        if self.guard is not None:
-            self.guard(session)
+    @property
+    def _log(self) -> Path:
+        assert self.path is not None
+        return self.path.with_name(f"{self.path.name}-wal")
+
+    def _check_file(self, info: dict[Any, Any]) -> None:
+        """`info`: of a connection.  Raises ReplacedError."""
+        if self.path is not None and (self._file, info["log"]) != (_identity(self.path), _identity(self._log)):
+            raise ReplacedError(
+                f"{self.path}: the database file or its log (-wal) was moved, removed or replaced while Ambiscope is running: nothing is "
+                "stored any more; put the file back, or put a backup back with `python -m storage restore BACKUP` and restart Ambiscope"
+            )
 
     def check_file(self) -> None:
-        """Raises ReplacedError where a SQLite file is not the one that was opened."""
-        if self.watch is not None:
-            with self.reading() as session:
-                self.watch.check(session.connection().info)
+        """Raises ReplacedError if a SQLite file is not the one that was opened."""
+        with self.reading() as session:
+            self._check_file(session.connection().info)
 
     @contextmanager
     def _committed(self, session: Session) -> Iterator[None]:
@@ -375,12 +292,10 @@ class Database:
     def close(self) -> None:
         """Closes all connections; the last one folds the WAL into the file."""
         self.engine.dispose()
-        if self.watch is not None:
-            self.watch.on_last_close()
 
 
 class Part:
-    """A part of the store: its public methods, each one transaction of its database.
+    """A part of the store.  Its public methods are each one transaction of its database.
 
     Each says who may call it (storage.access.permissions).  A session's part has `database_for`: it gives the database of one
     call, in which the session is checked for the method's action; the part's `database` refuses every transaction.

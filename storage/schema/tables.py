@@ -1,5 +1,5 @@
 """The tables.  Output of systems (`prediction`, `predicted_answer`) and contributions of people never share a row: `judgment` holds
-labels of Explore, `annotation` annotations out of files, and `submission` (storage.schema.workbench) the work in projects.
+labels of Explore, `annotation` annotations from files, and `submission` (storage.schema.workbench) the work in projects.
 
 SQLite tables are STRICT (no text in an integer column), enumerations are CHECK constraints, and every constraint has a
 name, so that later migrations can find it.  No row of these classes leaves the package: see storage.records.results.
@@ -15,11 +15,11 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from core.annotating.labels import Label
 from core.types import AnnotationType, Scope
-from storage.records.enumerations import ExportFormat, Stage, State
-from storage.schema.base import Base, JsonText, PackedJson, Row
+from storage.records.enumerations import Stage, State
+from storage.schema.base import Base, JsonText, NumberedTable, PackedJson
 
 
-class Question(Row):
+class Question(NumberedTable):
     __table_args__ = (
         UniqueConstraint("text", "source_id"),
         CheckConstraint("length(text) > 0", "text"),
@@ -32,7 +32,7 @@ class Question(Row):
     created: Mapped[datetime]
 
 
-class Prediction(Row):
+class Prediction(NumberedTable):
     __table_args__ = (
         Index(None, "created", "id"),
         CheckConstraint("seconds >= 0", "seconds"),
@@ -52,7 +52,7 @@ class Prediction(Row):
     created: Mapped[datetime]
 
 
-class PredictedAnswer(Row):
+class PredictedAnswer(NumberedTable):
     __table_args__ = (
         UniqueConstraint("prediction_id", "position"),
         CheckConstraint("position >= 0", "position"),
@@ -69,14 +69,14 @@ class PredictedAnswer(Row):
     passed: Mapped[bool | None]  # its round trip
 
 
-class Annotator(Row):
+class Annotator(NumberedTable):
     __table_args__ = (CheckConstraint("length(name) > 0", "name"),)
 
     name: Mapped[str] = mapped_column(unique=True)
     created: Mapped[datetime]
 
 
-class Judgment(Row):
+class Judgment(NumberedTable):
     __table_args__ = (
         UniqueConstraint("predicted_answer_id", "annotator_id"),
         CheckConstraint("state <> 'submitted' OR verdict IS NOT NULL", "submitted"),
@@ -96,7 +96,7 @@ class Judgment(Row):
     __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
 
 
-class JudgmentRevision(Row):
+class JudgmentRevision(NumberedTable):
     """An earlier value of a judgment.  It names answer and annotator, not the judgment: it outlives a cleared one."""
 
     __table_args__ = (UniqueConstraint("predicted_answer_id", "annotator_id", "version"),)
@@ -112,7 +112,7 @@ class JudgmentRevision(Row):
     cleared: Mapped[bool]  # replaced by nothing
 
 
-class Annotation(Row):
+class Annotation(NumberedTable):
     __table_args__ = (
         UniqueConstraint("question_id", "annotator_id", "stage"),
         CheckConstraint("version >= 1", "version"),
@@ -130,7 +130,7 @@ class Annotation(Row):
     __mapper_args__ = {"version_id_col": version, "version_id_generator": False}  # noqa: RUF012
 
 
-class QaPair(Row):
+class QaPair(NumberedTable):
     __table_args__ = (
         UniqueConstraint("annotation_id", "position"),
         CheckConstraint("position >= 0", "position"),
@@ -143,7 +143,7 @@ class QaPair(Row):
     passage_ids: Mapped[list[Any]]
 
 
-class Evaluation(Row):
+class Evaluation(NumberedTable):
     __table_args__ = (Index(None, "created", "id"),)
 
     public_id: Mapped[str] = mapped_column(unique=True)
@@ -170,8 +170,8 @@ class Evaluation(Row):
     finished: Mapped[datetime | None]
 
 
-class EvaluationRow(Row):
-    """One question of an evaluation.  The seven counts are core.metrics.errors' buckets; None where the run has none."""
+class EvaluationRow(NumberedTable):
+    """One question of an evaluation.  The seven counts are core.metrics.errors' buckets; None if the run has none."""
 
     __table_args__ = (
         UniqueConstraint("evaluation_id", "position"),
@@ -186,7 +186,7 @@ class EvaluationRow(Row):
     source: Mapped[str | None]
     ambiguity: Mapped[str | None]
     ambiguous: Mapped[bool]  # AmbigQA's multi
-    error: Mapped[str | None]  # why the question failed; None where it did not
+    error: Mapped[str | None]  # why the question failed; None if it did not
     seconds: Mapped[float | None]
     answer_count: Mapped[int | None]
     reference_count: Mapped[int | None]
@@ -234,12 +234,12 @@ class EvaluationTrace(Base):
     trace: Mapped[dict[str, Any]] = mapped_column(PackedJson())
 
 
-class Export(Row):
+class Export(NumberedTable):
     """An export or a backup."""
 
     __table_args__ = (CheckConstraint("bytes >= 0", "bytes"),)
 
-    format: Mapped[ExportFormat]
+    format: Mapped[str]  # of storage.exchange.exports.formats, also of a plugin; or "backup"
     file: Mapped[str]
     sha256: Mapped[str]
     bytes: Mapped[int]
@@ -248,7 +248,7 @@ class Export(Row):
     created: Mapped[datetime] = mapped_column(index=True)
 
 
-class Snapshot(Row):
+class Snapshot(NumberedTable):
     """The digests and counts of a snapshot's files; the files themselves are outside the database."""
 
     __table_args__ = (

@@ -17,12 +17,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from storage.records.enumerations import InteractionKind, ItemState, Order, ProjectState, Role, TaskState, WorkStage
 from storage.records.projects import LEASE_MINUTES
-from storage.schema.base import Base, Row
+from storage.schema.base import Base, NumberedTable
 
 APPEND_ONLY = ("guideline", "submission", "interaction", "activity", "comment")
 
 
-class Account(Row):
+class Account(NumberedTable):
     """Role and ways to sign in of an annotator.  A name without an account has the role annotator."""
 
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"), unique=True)
@@ -34,7 +34,7 @@ class Account(Row):
     updated: Mapped[datetime]
 
 
-class SignInWait(Row):
+class SignInWait(NumberedTable):
     """Failed sign-ins of a name, known or not: the digest of its case-folded form."""
 
     __table_args__ = (CheckConstraint("failures >= 0", "failures"),)
@@ -44,8 +44,8 @@ class SignInWait(Row):
     until: Mapped[datetime] = mapped_column(index=True)
 
 
-class SignIn(Row):
-    """A sign-in that lasts (storage.access.visitors)."""
+class SignIn(NumberedTable):
+    """A sign-in that lasts (storage.access.sign_ins)."""
 
     account_id: Mapped[int] = mapped_column(ForeignKey("account.id"), index=True)
     key: Mapped[str] = mapped_column(unique=True)
@@ -54,7 +54,7 @@ class SignIn(Row):
     expires: Mapped[datetime] = mapped_column(index=True)
 
 
-class Project(Row):
+class Project(NumberedTable):
     __table_args__ = (
         CheckConstraint("length(name) > 0", "name"),
         CheckConstraint("annotators_per_item >= 1", "annotators_per_item"),
@@ -82,7 +82,7 @@ class Project(Row):
     updated: Mapped[datetime]
 
 
-class Guideline(Row):
+class Guideline(NumberedTable):
     __table_args__ = (
         UniqueConstraint("project_id", "version"),
         CheckConstraint("version >= 1", "version"),
@@ -96,7 +96,7 @@ class Guideline(Row):
     created: Mapped[datetime]
 
 
-class ProjectItem(Row):
+class ProjectItem(NumberedTable):
     __table_args__ = (
         UniqueConstraint("project_id", "question_id"),
         UniqueConstraint("project_id", "position"),
@@ -113,12 +113,13 @@ class ProjectItem(Row):
     passages: Mapped[list[Any] | None] = mapped_column(deferred=True)  # its own, where the file had some
     # of its prediction, by the person who added it to the project: {"struck": positions, "added": texts}
     corrections: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    domain: Mapped[str] = mapped_column(default="")  # where its file had one
     margin: Mapped[float | None]
     disagreement: Mapped[float | None]
     created: Mapped[datetime]
 
 
-class ItemPrediction(Row):
+class ItemPrediction(NumberedTable):
     """The stored prediction of the project's system `side` (0 or 1) for an item."""
 
     __table_args__ = (
@@ -131,7 +132,7 @@ class ItemPrediction(Row):
     prediction_id: Mapped[int] = mapped_column(ForeignKey("prediction.id"), index=True)
 
 
-class ItemStage(Row):
+class ItemStage(NumberedTable):
     """An item in the queue of one stage; its place there is storage.annotation.queue_order's.  Gold items are for
     everybody: they have MIXED_SLOTS."""
 
@@ -150,7 +151,7 @@ class ItemStage(Row):
     state: Mapped[ItemState]
 
 
-class Assignment(Row):
+class Assignment(NumberedTable):
     """A slot of an item is reserved for a person whom it is assigned to (storage.annotation.assignments)."""
 
     __table_args__ = (UniqueConstraint("item_id", "stage", "annotator_id"),)
@@ -161,7 +162,7 @@ class Assignment(Row):
     created: Mapped[datetime]
 
 
-class Comment(Row):
+class Comment(NumberedTable):
     __table_args__ = (
         CheckConstraint("length(text) > 0", "text"),
         Index(None, "item_id", "id"),
@@ -173,7 +174,27 @@ class Comment(Row):
     created: Mapped[datetime]
 
 
-class Task(Row):
+class Resolution(NumberedTable):
+    """A comment that was settled."""
+
+    comment_id: Mapped[int] = mapped_column(ForeignKey("comment.id"), unique=True)
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    created: Mapped[datetime]
+
+
+class Reading(NumberedTable):
+    """How much of other people's work on an item a person has seen (storage.access.blindness)."""
+
+    __table_args__ = (UniqueConstraint("item_id", "annotator_id"), Index(None, "annotator_id", "others"))
+
+    item_id: Mapped[int] = mapped_column(ForeignKey("project_item.id"))
+    annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
+    comments: Mapped[int] = mapped_column(default=0)  # the last comment's id at the time
+    others: Mapped[bool] = mapped_column(default=False)  # asked to see other people's work: the person's own work is final
+    updated: Mapped[datetime]
+
+
+class Task(NumberedTable):
     __table_args__ = (
         ForeignKeyConstraint(
             ["item_id", "stage", "slots"], ["item_stage.item_id", "item_stage.stage", "item_stage.slots"], onupdate="CASCADE"
@@ -205,7 +226,7 @@ class Task(Row):
     updated: Mapped[datetime]
 
 
-class Draft(Row):
+class Draft(NumberedTable):
     __table_args__ = (
         UniqueConstraint("item_id", "stage", "annotator_id"),
         CheckConstraint("version >= 1", "version"),
@@ -222,7 +243,7 @@ class Draft(Row):
     updated: Mapped[datetime]
 
 
-class Submission(Row):
+class Submission(NumberedTable):
     __table_args__ = (
         UniqueConstraint("item_id", "stage", "annotator_id", "version"),
         CheckConstraint("version >= 1", "version"),
@@ -239,7 +260,7 @@ class Submission(Row):
     annotator_id: Mapped[int] = mapped_column(ForeignKey("annotator.id"))
     version: Mapped[int]
     restores: Mapped[int | None]
-    body: Mapped[dict[str, Any]]  # storage.annotation.contents
+    body: Mapped[dict[str, Any]]  # storage.records.contents
     seconds: Mapped[float]  # since the last submission
     guidelines: Mapped[int]  # version shown; 0: there were none
     score: Mapped[float | None]
@@ -247,7 +268,7 @@ class Submission(Row):
     created: Mapped[datetime]
 
 
-class Interaction(Row):
+class Interaction(NumberedTable):
     """A search or an opened passage."""
 
     __table_args__ = (Index(None, "item_id", "stage", "annotator_id", "id"),)
@@ -262,7 +283,7 @@ class Interaction(Row):
     created: Mapped[datetime]
 
 
-class Activity(Row):
+class Activity(NumberedTable):
     __table_args__ = (
         CheckConstraint("length(action) > 0", "action"),
         Index(None, "project_id", "id"),

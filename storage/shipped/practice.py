@@ -1,6 +1,6 @@
 """Twelve starter questions to practise on, with the work of three invented people: a project to work in, and an example of agreement.
 
-Both are databases of their own.  Real work is in neither, and nothing of them enters exports or figures.
+Both are separate databases.  Real work is in neither, and nothing of them enters exports or figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from core.datasets.ambignq import load
 from core.settings import ROOT
 from core.text import answer_keys
 from core.types import Annotation, QAPair, ReferenceQuestion
-from storage.annotation.contents import gold_score
 from storage.records.annotation import (
     Content,
     GenerationWork,
@@ -26,6 +25,7 @@ from storage.records.annotation import (
     JudgingSheet,
     JudgingWork,
 )
+from storage.records.contents import gold_score
 from storage.records.enumerations import WorkStage
 from storage.records.projects import Project
 from storage.schema.creation import head
@@ -35,10 +35,10 @@ from storage.store import Store, StoreParts
 SHIPPED, STARTER = ROOT / "data" / "shipped", ROOT / "data" / "starter"
 PEOPLE, PREDICTIONS = SHIPPED / "people.json", SHIPPED / "predictions.jsonl.xz"
 COMMAND = "python -m benchmarks.shipped_practice"
-MAKER = "Ambiscope"  # of the project; nobody works under this name
+MANAGER_NAME = "Ambiscope"  # of the project; nobody works under this name
 PRACTICE, EXAMPLE = "Practice: twelve starter questions", "Example: three invented people on twelve starter questions"
 RIGHT_FROM = 0.8  # agreement with the reference
-ANSWERED = 4  # questions of the practice project that two people have answered already: they wait for validation
+ANSWERED_QUESTIONS = 4  # questions of the practice project that two people have answered already: they wait for validation
 
 
 def digest() -> str:
@@ -53,7 +53,7 @@ def _people() -> Mapping[str, Any]:
 
 
 def questions() -> list[ReferenceQuestion]:
-    """With their references, in the order of the file."""
+    """The practice questions with their references, in the order of the file."""
     ids = _people()["questions"]
     return [q for q in load(STARTER / "questions.json") if q.id in ids]
 
@@ -63,7 +63,7 @@ def display_name(person: str) -> str:
 
 
 def annotation_of(question: str, person: str) -> Annotation:
-    """What a person wrote for the question with this id."""
+    """The annotation that a person wrote for the question with this id."""
     pairs = tuple(QAPair(text, parse_aliases(answer)) for text, answer in _people()["questions"][question][person])
     return Annotation("single" if len(pairs) == 1 and not pairs[0].question else "multiple", pairs)
 
@@ -72,7 +72,7 @@ def practice(store: Store) -> Project:
     """Makes the project to practise in: to write, to validate and to judge.  Raises StorageError."""
     project, items = _project(store, PRACTICE, 2)
     _write(store, items, ("Ada",))
-    _write(store, items[:ANSWERED], ("Ben",))
+    _write(store, items[:ANSWERED_QUESTIONS], ("Ben",))
     return project
 
 
@@ -100,7 +100,7 @@ def _project(store: Store, name: str, people: int) -> tuple[Project, list[tuple[
         store.predictions.save_prediction(prediction, key=f"{name}: {prediction.question.id}: {prediction.system.name}")
     systems = tuple(dict.fromkeys(p.system.name for p in predictions))
     project = store.projects.create_project(
-        MAKER,
+        MANAGER_NAME,
         name,
         stages=("generation", "validation", "judging"),
         corpus="starter",
@@ -108,8 +108,8 @@ def _project(store: Store, name: str, people: int) -> tuple[Project, list[tuple[
         annotators_per_item=people,
     )
     starter_questions = questions()
-    store.intake.add_items(MAKER, project.id, starter_questions)
-    items = store.items.items(project.id, MAKER, stage="generation", limit=100)
+    store.intake.add_items(MANAGER_NAME, project.id, starter_questions)
+    items = store.items.items(project.id, MANAGER_NAME, stage="generation", limit=100)
     return project, list(zip((item.id for item in items), starter_questions, strict=True))
 
 
@@ -123,7 +123,8 @@ def _write(store: Store, items: Sequence[tuple[str, ReferenceQuestion]], people:
 
 
 def judged_by(sheet: JudgingSheet, references: Sequence[Annotation]) -> JudgingWork:
-    """Answers that one of the annotations has are correct, others wrong; their questions fit where the answer does."""
+    """Judges answers by an annotation: those that it has are correct, others wrong, and the question of a correct answer
+    fits."""
     keys = answer_keys(alias for annotation in references for pair in annotation.pairs for alias in pair.answers)
     answers = []
     for answer in (a for side in sheet.sides for a in side.answers):
@@ -136,7 +137,7 @@ def judged_by(sheet: JudgingSheet, references: Sequence[Annotation]) -> JudgingW
 
 @dataclass(frozen=True, slots=True)
 class PracticeFeedback:
-    """`score`: see storage.annotation.contents.gold_score."""
+    """`score`: see storage.records.contents.gold_score."""
 
     score: float
     right: bool

@@ -1,6 +1,7 @@
-"""Evaluations that come with Ambiscope: packed into one file of the repository, unpacked into a database of their own.
+"""Evaluations that come with Ambiscope: packed into one file of the repository, unpacked into a separate database.
 
-The first line says what the file was made with (`ArchiveInfo`); each further line is a run, its report and its traces (storage.shipped.traces).
+The first line says what the file was made with (`ArchiveInfo`).  Each run has two: its folder and report, then its traces (storage.shipped.traces),
+which are most of the file and are parsed only where they are needed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 from core.errors import FormatError, StorageError
@@ -36,13 +36,14 @@ class ArchiveInfo:
     runs: int
 
 
-def packed(archive: Path | None = None) -> Iterator[Body]:
-    """The runs of the file as they are packed.  Raises FormatError, StorageError."""
-    return islice(read(archive or ARCHIVE), 1, None)
+def packed(archive: Path | None = None, traced: bool = True) -> Iterator[Body]:
+    """The runs in the file: `folder`, `report` and, if wanted, `traces`.  Raises FormatError, StorageError."""
+    lines = read(archive or ARCHIVE, lambda number: number > 0 and (traced or number % 2 == 1))
+    yield from (run | next(lines, {}) for run in lines) if traced else lines
 
 
 def about(archive: Path | None = None) -> ArchiveInfo:
-    """What the file was made with.  Raises FormatError, StorageError."""
+    """The facts about how the file was made.  Raises FormatError, StorageError."""
     try:
         return ArchiveInfo(**next(read(archive or ARCHIVE), {}))
     except TypeError as error:
@@ -50,7 +51,7 @@ def about(archive: Path | None = None) -> ArchiveInfo:
 
 
 def digest(archive: Path | None = None) -> str:
-    """Identifies what is made of the file in this version's schema.  Raises StorageError where there is none."""
+    """Identifies the database that is made from the file in this version's schema.  Raises StorageError if there is no file."""
     path = archive or ARCHIVE
     try:
         stat = path.stat()
@@ -61,7 +62,7 @@ def digest(archive: Path | None = None) -> str:
 
 @lru_cache(maxsize=2)
 def _digest(path: Path, _size: int, _changed: int) -> str:
-    """Read once: the page asks at each call of its store."""
+    """The digest, read once, because the page asks for it at each call of its store."""
     return hashlib.sha256(head().encode() + path.read_bytes()).hexdigest()[:12]
 
 
@@ -78,7 +79,7 @@ def load(
     """
     total, count = about(archive).runs, 0
     passages_by_folder: dict[str, dict[str, Body]] = {}
-    for count, run in enumerate(packed(archive), 1):
+    for count, run in enumerate(packed(archive, traced), 1):
         progress(count - 1, total)
         folder = run["folder"]
         if traced and folder not in passages_by_folder:
@@ -91,14 +92,16 @@ def load(
 @lru_cache(maxsize=2)
 def _traces(archive: Path, root: Path, system: str, questions: str) -> tuple[Mapping[str, Body], Mapping[str, Body]]:
     """The traces of a run, and the passages that they name."""
-    for run in packed(archive):
+    for position, run in enumerate(packed(archive, traced=False)):
         provenance = run["report"]["provenance"]
         if (provenance["system"]["name"], provenance["questions"]) == (system, questions):
-            return dict(run["traces"]), passages(root / run["folder"])
+            (line,) = read(archive, (2 * position + 2).__eq__)
+            return dict(line["traces"]), passages(root / run["folder"])
     return {}, {}
 
 
 def trace(system: str, questions: str, question_id: str, archive: Path | None = None, root: Path = ROOT) -> Prediction | None:
-    """Of one question of the shipped run of `system` over `questions`; None where there is none.  Raises FormatError, StorageError."""
+    """The trace of one question in the shipped run of `system` over `questions`; None if there is none.  Raises FormatError,
+    StorageError."""
     traces, passages_by_id = _traces(archive or ARCHIVE, root, system, questions)
     return expand(traces[question_id], passages_by_id) if question_id in traces else None

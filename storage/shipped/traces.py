@@ -14,7 +14,7 @@ from typing import Any
 
 from core.errors import FormatError, StorageError
 from core.retrieval.readers import read_passages
-from core.retrieval.readers.lines import Limits, Rejected
+from core.retrieval.readers.lines import Limits, Rejected, Source
 from core.settings import Settings
 from core.trace import fold, prediction_from_json, to_json
 from core.types import Prediction
@@ -28,7 +28,8 @@ def passages(folder: Path) -> dict[str, Body]:
     def refuse(row: Rejected) -> None:
         raise FormatError(row.reason, file=row.file, line=row.number)
 
-    return {p.id: to_json(p) for p in read_passages(folder / "passages.tsv", Limits.for_own_files(Settings()), refuse)}
+    source = Source(folder / "passages.tsv", Limits.for_own_files(Settings()), refuse)
+    return {p.id: to_json(p) for p in read_passages(source)}
 
 
 def expand(trace: Body, passages_by_id: Mapping[str, Body]) -> Prediction:
@@ -49,11 +50,11 @@ def passages_as(value: Any, change: Callable[[Any], Any]) -> Any:
     return [passages_as(part, change) for part in value] if isinstance(value, list) else value
 
 
-def read(path: Path) -> Iterator[Body]:
-    """Raises FormatError for a damaged file, StorageError for none."""
+def read(path: Path, wanted: Callable[[int], bool] = lambda number: True) -> Iterator[Body]:
+    """The lines with the `wanted` numbers, from 0; others are not parsed.  Raises FormatError for a damaged file, StorageError for none."""
     try:
         with lzma.open(path, "rt", encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
+            yield from (json.loads(line) for number, line in enumerate(lines) if wanted(number))
     except (lzma.LZMAError, EOFError, ValueError) as error:
         raise FormatError(f"nothing that Ambiscope ships ({error}); get Ambiscope again", file=path.name) from None
     except OSError as error:

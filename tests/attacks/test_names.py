@@ -1,4 +1,4 @@
-"""Names that want to be paths: of corpora, projects, runs, loops and snapshots, in fields, addresses, options nobody offered and commands.
+"""Names that want to be paths: of corpora, projects, runs and snapshots, in fields, addresses, options nobody offered and commands.
 Nothing outside the home is read, written or deleted, and the answer is one line."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import people
 import pytest
 from annotate_helpers import QUESTION, make_project
 from page_helpers import Open, texts
+from walking import PAGES
 
-from benchmarks.robustness.walking import PAGES
 from core.errors import AmbiscopeError, InputError, NotFoundError
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings

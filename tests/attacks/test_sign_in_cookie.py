@@ -15,7 +15,7 @@ from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_tok
 from core.settings import Settings
 from pages.server import sign_in_cookie
 from pages.session import connection, cookie
-from storage.access.visitors import Visitor
+from storage.access.sign_ins import Visitor
 from storage.store import Store
 
 HOST = "ambiscope.example"

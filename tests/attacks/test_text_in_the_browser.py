@@ -22,7 +22,7 @@ from core import types as t
 from core.settings import Settings
 from pages.session.shared import PAGES
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingWork, MissingAnswer
-from storage.records.projects import Example
+from storage.records.projects import GuidelineExample
 from storage.store import Store
 
 pytestmark = MARKS
@@ -42,7 +42,7 @@ def manager_attack(field: str) -> str:
 
 
 def short_attack(field: str) -> str:
-    """Where at most 60 characters are taken."""
+    """For fields that take at most 60 characters."""
     return f"{field}<img src=x onerror=hacked=1>**b**"
 
 
@@ -62,7 +62,7 @@ QUESTION = TEXT["question"]
 
 
 def prediction(system: str = "scripted", answer: str = TEXT["answer"]) -> t.Prediction:
-    """What a run may bring, in every kind of event."""
+    """A prediction with hostile text in every kind of event."""
     passage = t.Passage(TEXT["passage-id"], TEXT["title"], f"{TEXT['passage']} says {answer} here.")
     start = passage.text.index(answer)
     evidence = t.Evidence(passage.id, start, start + len(answer), answer)
@@ -126,7 +126,7 @@ def furnish(settings: Settings, store: Store) -> dict[str, str]:
         systems=("scripted",),
         thresholds={"must_read": 0},
         guidelines=f"Read this: {TEXT['guideline']}",
-        examples=(Example(True, TEXT["example"], single(TEXT["example-answer"]), TEXT["example-why"]),),
+        examples=(GuidelineExample(True, TEXT["example"], single(TEXT["example-answer"]), TEXT["example-why"]),),
     )
     passages = (t.Passage("own", TEXT["own-title"], TEXT["own-passage"]),)
     asked = [t.ReferenceQuestion("", QUESTION, ()), t.ReferenceQuestion("own", "Who comes with passages?", (), passages)]
@@ -203,12 +203,13 @@ def open_all(page: Any) -> None:
 
 
 def popovers(page: Any) -> str:
-    """What stands in popovers is drawn when they are opened."""
+    """Opens the popovers, whose contents are drawn only then."""
     texts = []
     for button in page.locator("[data-testid=stPopover] button:visible").all():
         button.click()
         body = page.get_by_test_id("stPopoverBody")
         body.first.wait_for()
+        quiet(page)  # one that runs the page as it opens would be opened again by that run
         texts.append(read(page, "[data-testid=stPopoverBody]"))
         page.keyboard.press("Escape")
         body.first.wait_for(state="hidden")

@@ -20,6 +20,7 @@ from core.settings import Settings
 from pages.corpora import builds
 from pages.evaluate.start_form import KINDS
 from pages.session import shared
+from pages.session.uploads import safe_names
 
 pytestmark = pytest.mark.usefixtures("light")
 STEMS = (
@@ -44,16 +45,16 @@ def outside(home: Path) -> set[Path]:
 )
 def test_any_name_becomes_one_that_is_safe_everywhere(stems: list[str], suffix: str) -> None:
     uploaded = [stem + suffix for stem in stems]
-    originals = builds.safe_names(uploaded)
+    originals = safe_names(uploaded)
     assert list(originals.values()) == uploaded
     assert len({name.lower() for name in originals}) == len(originals)
     for name in originals:
         assert set(name) <= PLAIN, name
         assert len(name) <= 64
         assert name.split(".")[0].lower() not in DEVICES
-        assert name != builds.NAMES
+        assert name != builds.NAMES_FILE
         assert not name.startswith(".")
-    assert builds.safe_names(uploaded) == originals
+    assert safe_names(uploaded) == originals
 
 
 def flate(content: bytes) -> bytes:
@@ -90,18 +91,12 @@ def archive(name: str, body: bytes) -> bytes:
 
 
 HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
-    "gzip bomb": ("bomb.tsv.gz", lambda: gzip.compress(b"a" * 45_000_000, 9)),
     "gzip bomb of one line": ("bomb.jsonl.gz", lambda: gzip.compress(b'{"text": "' + b"a" * 45_000_000, 9)),
     "gzip within gzip": ("twice.tsv.gz", lambda: gzip.compress(gzip.compress(b"a" * 30_000_000))),
     "many gzip members": ("members.tsv.gz", lambda: gzip.compress(b"") * 200_000),
     "zip as text": ("zip.txt", lambda: archive("../../evil.txt", b"a" * 30_000_000)),
-    "deep JSON": ("deep.jsonl", lambda: b"[" * 1_000_000),
     "deep objects": ("deep.jsonl", lambda: b'{"a":' * 200_000),
     "huge number": ("number.jsonl", lambda: b'{"text": "x", "id": ' + b"9" * 100_000 + b"}"),
-    "NUL and lone surrogates": (
-        "nul.jsonl",
-        lambda: b'{"text": "a\\u0000b"}\n{"text": "\\ud800"}\n{"id": "\\udfff", "text": "x"}\n',
-    ),
     "headings alone": ("many.md", lambda: b"# a\n" * 150_000),
     "PDF: a page of 70 MB": ("bomb.pdf", lambda: pdf(CATALOGUE, PAGES, PAGE, flate(b"(a) Tj " * 10_000_000))),
     "PDF: bomb in a bomb": ("twice.pdf", lambda: pdf(CATALOGUE, PAGES, PAGE, flate(zlib.compress(b"0" * 50_000_000)))),
@@ -149,4 +144,4 @@ def test_corpus_files_stay_in_their_folder_whatever_their_names(open_app: Open, 
 
 
 def test_a_packed_question_file_keeps_both_suffixes() -> None:
-    assert list(builds.safe_names(["ü/../x.json.gz", "y.GZ"], KINDS)) == ["x.json.gz", "y.gz"]
+    assert list(safe_names(["ü/../x.json.gz", "y.GZ"], KINDS)) == ["x.json.gz", "y.gz"]

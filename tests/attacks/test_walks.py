@@ -1,4 +1,4 @@
-"""People who press anything: random walks over all pages raise nothing.  `python -m benchmarks.robustness.walks` takes more and
+"""People who press anything: random walks over all pages raise nothing.  ATTACK_SEEDS takes more of them, ATTACK_STEPS
 longer ones."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from hypothesis import settings as profile
 from hypothesis import strategies as some
 from page_helpers import QUESTION, Open
 from storage_samples import evaluation_report, save_report
+from walking import Walk
 
-from benchmarks.robustness.walking import Walk
 from core.errors import InputError
 from core.settings import Settings
 from storage.store import Store
@@ -48,7 +48,7 @@ def furnished(settings: Settings, corpus: str, store: Store, light: None, monkey
     streamlit.config.set_option("client.showErrorDetails", "full")  # what a walk tells when it fails
 
     no_training = Mock(side_effect=InputError("no walk trains a model"))
-    monkeypatch.setattr("pages.quality.training_loop.run_loop", no_training)
+    monkeypatch.setattr("pages.session.retraining.retrain", no_training)
     return settings
 
 
@@ -80,7 +80,7 @@ def test_walks_raise_nothing(start_again: Callable[[], None], open_app: Open) ->
     walk()
 
 
-@pytest.mark.skipif(not SEEDS, reason="python -m benchmarks.robustness.walks")
+@pytest.mark.skipif(not SEEDS, reason="ATTACK_SEEDS names no seeds, such as 0:1000")
 def test_walks_from_seeds(start_again: Callable[[], None], open_app: Open) -> None:
     """All of them, whatever fails."""
     first, last = map(int, SEEDS.split(":"))

@@ -17,7 +17,7 @@ from serving import MARKS, WAIT, quiet, serve, with_corpus
 from storage_samples import evaluation_report, prediction, save_report
 
 from core import types as t
-from storage.records.projects import Example
+from storage.records.projects import GuidelineExample
 from storage.store import Store
 
 pytestmark = MARKS
@@ -54,7 +54,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         for position, name in enumerate(("Ada", "Bob")):
             store.labels.judge(ids[0], position, name, "correct", "see the cast list")
         work = {"stages": STAGES, "systems": ["scripted"], "annotators_per_item": 2, "thresholds": {"must_read": 0}}
-        advice = {"guidelines": "**Writing answers.** *Read* first.", "examples": 2 * [Example(True, ASKED, single(), "one")]}
+        advice = {
+            "guidelines": "**Writing answers.** *Read* first.",
+            "examples": 2 * [GuidelineExample(True, ASKED, single(), "one")],
+        }
         name = "Project with underscores_and *stars*"
         project = make_project(store, "me", (ASKED, "Who is Ada?"), name=name, **work, **advice)
         store.intake.link_predictions("me", project.id)
@@ -140,7 +143,7 @@ OF_FIELDS = "[role=radiogroup], [role=tablist], [role=group], nav, .js-plotly-pl
 
 
 def names(page: Any) -> list[str]:
-    """What is read aloud of each button of the page's main part that does something to one thing among several."""
+    """The accessible names of the buttons in the main part that act on one thing among several."""
     labels = page.get_by_test_id("stMain").evaluate(
         """(main, fields) => [...main.querySelectorAll('button')]
             .filter(e => e.checkVisibility() && !e.closest(fields))
@@ -185,7 +188,7 @@ def test_fits_a_narrow_screen(each: tuple[str, Any]) -> None:
 
 
 def test_charts_and_tables_have_a_text(each: tuple[str, Any]) -> None:
-    """What Streamlit reads aloud of a chart or table is its `alt`."""
+    """Streamlit reads the `alt` of a chart or table aloud."""
     _, page = each
     for kind in ("stPlotlyChart", "stDataFrame"):
         for drawn in page.get_by_test_id(kind).all():

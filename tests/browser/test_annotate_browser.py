@@ -121,3 +121,49 @@ def test_accept_and_reject_in_quick_succession_are_of_two_suggestions(person: An
     draft = store.drafts.find_draft(item.id, "me", "generation")
     assert draft is not None
     assert [pair["answers"] for pair in draft.body["form"]["pairs"] if pair["answers"]] == ["Person 1", "Person 3"]
+
+
+def test_keys_lead_to_the_search_the_first_result_and_back_to_the_form(person: Any, store: Store) -> None:
+    project = make_project(store, name="search", questions=(QUESTION,))
+    page = person("Sue", project)
+    page.keyboard.press("2")  # a single answer
+    answer = page.get_by_label("Answer", exact=True)
+    answer.wait_for()
+    quiet(page)
+    page.keyboard.press("/")
+    page.keyboard.type("musical maria 1 p")  # letters and digits of shortcuts, and no "/"
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => /^Open/.test(document.activeElement.textContent)")
+    field = page.get_by_label("Search the passages")
+    assert field.input_value() == "musical maria 1 p"
+    page.keyboard.press("Enter")  # opens it
+    page.get_by_text("Back to the search results").wait_for()
+    quiet(page)
+    page.keyboard.press("b")
+    field.wait_for()
+    quiet(page)
+    page.keyboard.press("/")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.activeElement.getAttribute('aria-label') === 'Answer'")
+    page.keyboard.type("Natalie p")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.activeElement === document.body")
+    quiet(page)
+    assert answer.input_value() == "Natalie p"
+    page.keyboard.press("3")  # a key again
+    page.get_by_label("Answer 2", exact=True).wait_for()
+
+
+def test_a_letter_typed_after_a_field_went_away_is_no_shortcut(person: Any, store: Store) -> None:
+    project = make_project(store, name="lost field", questions=(QUESTION,))
+    page = person("Lou", project)
+    page.keyboard.press("2")
+    page.get_by_label("Answer", exact=True).click()
+    page.keyboard.type("Nat")
+    page.evaluate("() => document.activeElement.blur()")  # what a rerun does that takes the field away
+    page.keyboard.type("3")
+    quiet(page, rest=600)
+    assert page.get_by_label("Answer 2", exact=True).count() == 0
+    page.locator("h3").first.click()  # left on purpose
+    page.keyboard.press("3")
+    page.get_by_label("Answer 2", exact=True).wait_for()

@@ -121,7 +121,7 @@ class Persona:
         drawn(self.page)
 
     def open_first(self) -> Any:
-        """What the first answer's row opens into."""
+        """Opens the row of the first answer."""
         self.click(rows(self.page).first)
         return self.page.locator("[class*='st-key-answers-'] [data-testid=stExpanderDetails]").first
 

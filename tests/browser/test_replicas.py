@@ -12,7 +12,7 @@ import pytest
 from postgres_databases import database
 from serving import MARKS, WAIT, serve, with_corpus
 
-from core.retrieval.library import CorpusLibrary
+from core.retrieval.library import BuildOptions, CorpusLibrary
 from core.settings import Settings
 
 POSTGRES = os.environ.get("TEST_POSTGRES_URL", "")
@@ -22,7 +22,7 @@ SHARED = ("corpora", "runs", "snapshots", "questions")
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """What lies on storage that both replicas see."""
+    """The files on the storage that both replicas see."""
     rows = [("p1", "Old", "Natalie Wood played Maria in film 0 and in film 1.")]
     return with_corpus(tmp_path_factory.mktemp("shared") / "files", "small", rows)
 
@@ -79,19 +79,19 @@ def test_two_replicas_are_one_app(replicas: list[str], shared: Settings, url: st
     links = [done(page) for page in pages]
     # a link of one replica opens at the other
     pages[1].goto(links[0].replace(replicas[0], replicas[1]))
-    pages[1].get_by_test_id("stMain").get_by_text("Natalie Wood").first.wait_for()
+    pages[1].get_by_test_id("stMain").get_by_text("Natalie Wood").filter(visible=True).first.wait_for()
     expect(pages[1].get_by_label("Question", exact=True)).to_have_value("Who played Maria in film 0?", timeout=WAIT)
 
     # a corpus that is built again through one is read by both, and a new one is seen
     new = shared.home.parent / "new.tsv"
     new.write_text("id\ttext\ttitle\np9\tRachel Zegler played Maria on stage 0 and on stage 1.\tNew\n")
     library = CorpusLibrary(Settings(home=Path(shared.home), encoder="hashing"))
-    library.create("small", [new], replace=True)
+    library.create("small", [new], options=BuildOptions(replace=True))
     library.create("fresh", [new])
     for number, (page, address) in enumerate(zip(pages, replicas)):
         page.goto(address)
         begin(page, f"Who played Maria on stage {number}?")
         done(page)
-        page.get_by_test_id("stMain").get_by_text("Rachel Zegler").first.wait_for()
+        page.get_by_test_id("stMain").get_by_text("Rachel Zegler").filter(visible=True).first.wait_for()
         page.goto(f"{address}corpora")
         page.locator("td", has_text="fresh").first.wait_for(state="attached")  # drawn on a canvas

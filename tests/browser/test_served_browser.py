@@ -1,4 +1,4 @@
-"""What a browser asks for and from whom, with the app below a path of a reverse proxy: every page, charts, files, pictures in guidelines."""
+"""The requests of a browser, with the app below a path of a reverse proxy: every page, charts, files, pictures in guidelines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import people
 import pytest
-from annotate_helpers import make_project
 from serving import MARKS, WAIT, free_port, quiet, serve, until, with_corpus
 from storage_samples import evaluation_report, save_report
 from strangers import proxy
@@ -127,25 +126,13 @@ def test_a_question_its_link_and_its_trace_below_a_path(tab: Tab) -> None:
     assert tab.strays == []
 
 
-def test_guidelines_load_no_picture(tab: Tab, store: Store, elsewhere: tuple[str, list[bytes]]) -> None:
-    other, asked = elsewhere
-    pictures = (
-        f"# Read\n**first** ![one]({other}/1.png) ![two][ref] [![three]({other}/3.png)]({other}/4) \\![four]({other}/5.png)\n\n"
-        f"![]({other}/6.mp4) <img src='{other}/7.png'> `![code]({other}/8.png)`\n\n[ref]: {other}/2.png\n"
-    )
-    project = make_project(store, name="pictures", questions=("Who played Maria?",), guidelines=pictures)
-    for path in (f"annotate?project={project.id}&stage=generation", "manage"):
-        page = tab.open(path)
-        if path == "manage":
-            page.get_by_text("Guidelines", exact=True).first.click()
-            quiet(page)
-        main = page.get_by_test_id("stMain")
-        main.locator("strong", has_text="first").first.wait_for(state="attached")
-        assert main.locator("img, video, audio, iframe, object").count() == 0
-        assert main.get_by_role("link", name="one", include_hidden=True).count() >= 1
-    page.wait_for_load_state("networkidle")
-    assert tab.strays == []  # and there was nothing to stop
-    assert asked == []
+def test_no_table_has_an_export_of_its_own(tab: Tab) -> None:
+    """Streamlit's lets formulas through; the file of our button does not."""
+    page = tab.open("health")
+    table = page.get_by_test_id("stDataFrame").first
+    table.hover()
+    table.get_by_role("button", name="Search").wait_for()
+    assert table.get_by_role("button", name="CSV").count() == 0
 
 
 def test_the_browser_itself_is_told_to_load_nothing_from_elsewhere(tab: Tab, elsewhere: tuple[str, list[bytes]]) -> None:

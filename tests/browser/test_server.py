@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,12 +15,10 @@ from urllib.parse import urlsplit
 import httpx
 import people
 import pytest
-import uvicorn
 from serving import PATIENCE, free_port, serve, until, with_corpus
 from strangers import proxy, stranger
-from streamlit import net_util, runtime
+from streamlit import net_util
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.runtime.state.session_state import WStates
 from streamlit.web import bootstrap
 from streamlit.web.server import server_util
 
@@ -30,19 +28,6 @@ from pages.server import server as guard
 from storage.store import Store
 
 ROWS = [("p1", "Maria", "Natalie Wood played Maria.")]
-
-
-@pytest.fixture(autouse=True)
-def put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What starting changes in Streamlit."""
-    for owner, name in (
-        (net_util, "get_external_ip"),
-        (uvicorn.Server, "startup"),
-        (runtime.Runtime, "connect_session"),
-        (WStates, "__getitem__"),
-        (WStates, "set_widget_from_proto"),
-    ):
-        monkeypatch.setattr(owner, name, getattr(owner, name))
 
 
 @pytest.fixture
@@ -67,7 +52,7 @@ def get(url: str, **headers: str) -> httpx.Response:
 
 
 def headers_keep(address: str) -> None:
-    """What a browser is told, whatever it asked for."""
+    """The headers of every reply."""
     reply = get(address)
     health = get(f"{address}_stcore/health")
     rules = dict(rule.partition(" ")[::2] for rule in reply.headers["content-security-policy"].split("; "))
@@ -91,6 +76,7 @@ def test_it_listens_on_this_machine_alone(settings: Settings, start: tuple[str, 
         port = urlsplit(address).port or 0
         assert listens("127.0.0.1", port)
         assert not listens("127.0.0.2", port)
+        assert address.rstrip("/") in (settings.home.parent / "server.log").read_text()  # it says where
         with stranger(address) as tab:
             assert tab.upload().status_code == 204
         headers_keep(address)
@@ -117,20 +103,18 @@ def test_the_command_line_counts_before_the_setting(starts: list[list[str]], mon
     assert starts[0][2:] == ["--server.address", "10.0.0.7", "--server.address", "127.0.0.1"]
 
 
-@pytest.mark.parametrize("start", [guard.middleware, lambda: launch.main([])])
-def test_the_server_asks_nobody_for_its_address(
-    starts: list[list[str]], monkeypatch: pytest.MonkeyPatch, start: Callable[[], object]
-) -> None:
-    """Streamlit does, when it prints where it listens everywhere and when a page of another origin connects."""
+def test_the_server_asks_nobody_for_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit does, when it prints where it listens everywhere and when a page of another site connects."""
     asked: list[str] = []
     monkeypatch.setattr(net_util, "_external_ip", None)
     monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda url, timeout: asked.append(url))
     assert not server_util.is_url_from_allowed_origins("http://evil.example")
     assert len(asked) == 2  # as it is without us
-    monkeypatch.setattr(guard.st, "get_option", lambda name: "127.0.0.1")
-    start()
-    assert not server_util.is_url_from_allowed_origins("http://evil.example")
     bootstrap._print_url(False)
+    for origin in ("http://evil.example", "null", "http://localhost:1"):
+        received, sent = pass_the_guard({"bytes": RERUN}, origin=origin)
+        assert (received, [message["type"] for message in sent]) == ([], ["websocket.close"]), origin
+    assert pass_the_guard({"bytes": RERUN}, origin="http://localhost")[0]
     assert len(asked) == 2
 
 
@@ -235,8 +219,11 @@ def test_the_first_account_lets_others_come_and_files_wait_for_a_sign_in(setting
             assert get(f"{address}_stcore/metrics").status_code == 200
 
 
-def pass_the_guard(*messages: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    """What the app receives of these messages of a tab, and what the tab is sent."""
+RERUN = BackMsg(stop_script=True).SerializeToString()
+
+
+def pass_the_guard(*messages: dict[str, Any], **headers: str) -> tuple[list[Any], list[Any]]:
+    """The messages of a tab that the app receives, and those that the tab gets."""
     left = [*({"type": "websocket.receive", **message} for message in messages), {"type": "websocket.disconnect"}]
     received: list[Any] = []
     sent: list[Any] = []
@@ -252,8 +239,9 @@ def pass_the_guard(*messages: dict[str, Any]) -> tuple[list[Any], list[Any]]:
             received.append(await receive())
 
     scope = {"type": "websocket", "client": HERE, "server": HERE, "headers": [(b"host", b"localhost")]}
+    scope["headers"] += [(name.encode(), value.encode()) for name, value in headers.items()]
     asyncio.run(guard.AppGuard(app, False)(scope, receive, send))
-    return received[:-1], sent
+    return [message for message in received if message["type"] == "websocket.receive"], sent
 
 
 def test_what_no_page_sends_is_dropped() -> None:

@@ -24,7 +24,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    """Of Mia, who manages, and Ada."""
+    """A store with the manager Mia, and Ada."""
     with Store(settings.url) as opened:
         people.add(opened, people.manager(opened, "Mia"), "Ada", "annotator")
         yield opened
@@ -60,7 +60,7 @@ class Tab:
         quiet(self.page)
 
     def is_out(self) -> str:
-        """What stands at the form."""
+        """Whether the sign-in form is shown."""
         self.page.get_by_role("heading", name="Sign in").wait_for()
         quiet(self.page)
         return str(self.page.get_by_test_id("stMain").inner_text())

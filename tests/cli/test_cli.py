@@ -31,6 +31,7 @@ def test_index_then_ask(run: Run) -> None:
     assert all({"text", "probability", "passages", "question"} <= set(answer) for answer in prediction["answers"])
     code, out, _ = run("ask", QUESTION, "--corpus", "facts")
     assert (code, out.startswith("1. "), " passages, " in out.splitlines()[-1]) == (0, True, True)
+    assert "%" not in out.splitlines()[0]  # its probabilities are not calibrated
 
 
 def test_pins_bans_and_limits(run: Run) -> None:
@@ -67,15 +68,15 @@ def test_pins_bans_and_limits(run: Run) -> None:
         (["index", "--passages", "/no/such/file.tsv"], "no such file"),
         (["download", "ambignq-lite"], "Did you mean 'ambignq-light'"),
         (["evaluate", "--questions", "facts.tsv", "--repeat", "0"], "--repeat"),
-        (["lm-server", "--model", "none.gguf"], "there is no model file"),
-        (["lm-server", "--model", "facts.tsv"], "not a GGUF file"),
-        (["lm-server", "--context", "0"], "--context is 0"),
+        (["lm-server", "--port", "8123"], "core lm-server was removed: serve the model with llama.cpp or Ollama"),
+        (["push", "minilm", "ada/mine"], "core push was removed: upload the checkpoint's folder with `hf upload"),
+        (["train", "reranker", "--out", "x"], "core train reranker was removed: the reader says which answers are wrong"),
         (["train", "reader"], "train reader needs --reading"),
         (["train", "seq2seq"], "needs --init: a folder or hub name"),
         (["train", "disambiguation", "--init", "small"], "train disambiguation needs --ambignq FILE"),
         (["train", "retriever"], "needs --annotated FOLDER"),
         (["train", "passages"], "needs --annotated FOLDER"),
-        (["train", "calibration"], "either --annotated FOLDER"),
+        (["train", "calibration"], "--annotated FOLDER"),
         (["train", "calibration", "--systems", "no-such", "--multi", "facts.tsv"], "no-such"),
         (["train", "calibration", "--skip", "-1"], "--skip is -1"),
         (["train", "answerer", "--evaluate-every", "0"], "--evaluate-every is 0; it must be at least 1"),

@@ -61,6 +61,21 @@ def test_two_runs_are_made_compared_and_stored(run: Run, home: Path) -> None:
     assert run("import-evaluation", home, main=storage)[0] == 2
 
 
+def test_questions_that_were_trained_on_are_not_asked(run: Run, home: Path) -> None:
+    trained = write_jsonl(home / "training.jsonl", {"id": "x", "question": "WHICH\u00a0 1", "passages": [], "answers": []})
+    light = home / "light.json"
+    pairs = [{"question": "Which 2?", "answer": ["Rome"]}]
+    light.write_text(json.dumps([{"question": "Which?", "annotations": [{"type": "multipleQAs", "qaPairs": pairs}]}]))
+    words = evaluate(questions(home), home / "run", table("Rome"))
+    code, text, _ = run(*words, "--exclude", trained, "--exclude", light)
+    assert (code, [row["id"] for row in json.loads(text)["rows"]]) == (0, ["q0", "q3"])
+    code, _, err = run(*words, "--exclude", trained)  # other questions are another run
+    assert (code, "other settings (questions)" in err) == (2, True)
+    code, _, err = run(*evaluate(questions(home), home / "none", {}), "--exclude", home / "questions.jsonl")
+    assert (code, "all 4 questions are in the excluded files" in err) == (2, True)
+    assert run(*words, "--exclude", home / "nowhere.jsonl")[0] == 2
+
+
 def test_retrievers_are_measured_and_stored_like_runs(run: Run, home: Path) -> None:
     assert run("index", "--passages", "facts.tsv")[0] == 0
     row = {"id": "a", "question": "Who played Maria?", "answers": [["Natalie Wood"], ["Rachel Zegler"]]}

@@ -51,3 +51,29 @@ def test_a_calibration_is_fitted_and_used_beside_its_weights(run: Run, reader: P
     report = json.loads(out)
     assert (code, report["summary"]["reliability"]["answer"]["n"] >= len(NAMES)) == (0, True)
     assert report["provenance"]["settings"]["calibration"]["fitted_on"] == "12 questions of own.jsonl"
+
+
+def test_a_mixture_has_questions_over_a_corpus_without_an_answer_and_with_their_own_passages(
+    run: Run, reader: Path, home: Path
+) -> None:
+    folder = home / "races"
+    folder.mkdir()
+    pairs = [
+        {
+            "question": f"Who won race {i} in Town {i}?",
+            "split": "held out",
+            "annotations": [{"type": "singleAnswer", "answer": [name], "passages": [f"race{i}"]}],
+        }
+        for i, name in enumerate(NAMES)
+    ]
+    (folder / "questions.json").write_text(json.dumps(pairs), encoding="utf-8")
+    rows = [f"race{i}\t{name} won race {i} in Town {i} in the rain.\tRace {i}" for i, name in enumerate(NAMES)]
+    (folder / "passages.tsv").write_text("\n".join(["id\ttext\ttitle", *rows]) + "\n", encoding="utf-8")
+    words = ["--systems", "dpr-threshold", "--annotated", folder, "--multi", questions(home / "own.jsonl"), "--out", "out"]
+    assert run("train", "calibration", *words)[0] == 0
+    runs = [json.loads(line) for file in sorted((home / "out" / "runs").iterdir()) for line in file.read_text().splitlines()]
+    without = [r for r in runs if r["references"] == [[]]]
+    assert (len(runs), len(without)) == (27, 3)
+    assert all(r["turns"][0]["candidates"] for r in without)
+    fitted_on = read_calibration(home / "out" / "reader", "reading dpr", digest(reader)).fitted_on
+    assert fitted_on == "27 questions of races (held out), own.jsonl"

@@ -20,7 +20,7 @@ STORE = 80 * 2**20  # bytes of shared memory, about the least that Ray takes
 
 @pytest.fixture(scope="session")
 def ray_folder() -> Iterator[Path]:
-    """Where Ray keeps its sockets and logs: a short path, since those of sockets are limited."""
+    """The folder of Ray's sockets and logs: a short path, since those of sockets are limited."""
     folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
     (folder / "ray").mkdir()
     with pytest.MonkeyPatch.context() as patch:

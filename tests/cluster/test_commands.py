@@ -88,7 +88,7 @@ def test_an_index_of_a_local_cluster_is_that_of_one_process(
     passages.write_text("id\ttext\ttitle\n" + "".join(f"{i}\tword{i} and word{i % 7}.\tT{i}\n" for i in range(40)))
     start = (
         "import sys\nfrom core import cli\nfrom core.cluster import connect\nfrom core.retrieval import index\n"
-        f"index.SHARD, connect.LOCAL_STORE = 16, {80 * 2**20}\nsys.exit(cli.main(sys.argv[1:]))"
+        f"index.SHARD_TEXTS, connect.LOCAL_STORE = 16, {80 * 2**20}\nsys.exit(cli.main(sys.argv[1:]))"
     )
     words = ["index", "--passages", str(passages), "--name", "there", "--ray", "local", "--json"]
     child = subprocess.run([sys.executable, "-c", start, *words], capture_output=True, text=True, cwd=ROOT, check=False)

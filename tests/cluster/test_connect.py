@@ -1,4 +1,4 @@
-"""What stands at an address of `--ray`, and what does not; no Ray runs here."""
+"""Whether a cluster answers at an address of `--ray`; no Ray runs here."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_ray_itself_looks_for_the_cluster_of_auto(monkeypatch: pytest.MonkeyPatc
     ("command", "message"),
     [
         ("evaluate --questions q.json --ray auto --batch 4", "--batch and --ray cannot be combined"),
-        ("train answerer --ray local", "--ray spreads the pseudo answers of --stage pretrain"),
+        ("train answerer --ray local", "--ray spreads the pseudo answers of post-pretraining"),
     ],
 )
 def test_options_that_a_cluster_excludes(home: Path, capsys: pytest.CaptureFixture[str], command: str, message: str) -> None:

@@ -144,7 +144,7 @@ def test_a_process_that_dies_is_started_again(cluster: Cluster, tmp_path: Path) 
 
 
 def test_an_item_that_ends_every_worker_is_named(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spreading, "TRIES", 1)
+    monkeypatch.setattr(spreading, "MAX_LOST_WORKERS", 1)
     quiet = replace(cluster, workers=1, say=lambda _: None)
 
     def fatal(_: int) -> None:

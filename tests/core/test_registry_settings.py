@@ -41,6 +41,7 @@ def test_settings_from_the_environment(tmp_path: Path) -> None:
     ("name", "value", "says"),
     [
         ("AMBISCOPE_TOPK", "3", "unknown setting AMBISCOPE_TOPK; known: AMBISCOPE_ANNOTATOR"),
+        ("AMBISCOPE_VERIFIER", "default", "AMBISCOPE_VERIFIER was removed: the reader says which answers are wrong"),
         ("AMBISCOPE_TOP_K", "many", "AMBISCOPE_TOP_K is 'many'; it must be a whole number"),
         ("AMBISCOPE_TOP_K", "0", "AMBISCOPE_TOP_K is 0; it must be at least 1"),
         ("AMBISCOPE_MAX_ANSWERS", "-1", "must be at least 1"),

@@ -13,7 +13,7 @@ from serving import until
 
 from core.errors import CancelledError
 from core.models.scheduling import turns
-from core.models.scheduling.turns import Batcher, FairLock, Line, Place
+from core.models.scheduling.turns import Batcher, FairLock, LinePlace, WaitingLine
 from core.types import QuestionQueued
 
 
@@ -25,7 +25,7 @@ def gathering() -> Iterator[None]:
 
 
 def call_in_order(lock: FairLock, calls: Sequence[Callable[[], object]]) -> list[object]:
-    """What the calls return or raise when all of them, each in a thread of its own, wait for the same turn in this order."""
+    """The results or errors of the calls when all of them, each in a thread of its own, wait for the same turn in this order."""
     with ThreadPoolExecutor(len(calls)) as pool:
         futures = []
         with lock:
@@ -73,7 +73,7 @@ def test_a_turn_within_a_turn_and_one_that_fails_are_given_back() -> None:
 
 
 def ask_together(batcher: Batcher[int, int], jobs: Sequence[Sequence[int]]) -> list[object]:
-    """What each caller gets when all of them wait for the same turn, in this order."""
+    """The result of each caller when all of them wait for the same turn, in this order."""
     return call_in_order(turns.MODEL_LOCK, [partial(batcher, caller) for caller in jobs])
 
 
@@ -131,7 +131,7 @@ def test_without_gathering_each_goes_alone() -> None:
 class Asked(threading.Thread):
     """A question in a line: it waits, works until `answered` is set, rewrites in its next turn until `finish` is set."""
 
-    def __init__(self, line: Line, rewrites: bool) -> None:
+    def __init__(self, line: WaitingLine, rewrites: bool) -> None:
         super().__init__(daemon=True)
         self.line, self.rewrites = line, rewrites
         self.events: list[QuestionQueued] = []
@@ -146,7 +146,7 @@ class Asked(threading.Thread):
             except CancelledError:
                 self.state = "cancelled"
 
-    def work(self, place: Place) -> None:
+    def work(self, place: LinePlace) -> None:
         for event in place.wait(self.cancel.is_set):
             self.events.append(event)
         self.state = "answers"
@@ -164,7 +164,7 @@ class Asked(threading.Thread):
         return self.events[-1].position if self.events else 0
 
 
-def ask(line: Line, position: int = 0, rewrites: bool = False) -> Asked:
+def ask(line: WaitingLine, position: int = 0, rewrites: bool = False) -> Asked:
     """A new question, once it stands at this position; 0: once it is worked on."""
     question = Asked(line, rewrites)
     until(lambda: question.position == position and (position or question.state == "answers"))
@@ -179,7 +179,7 @@ def finish(*questions: Asked) -> None:
 
 
 def test_questions_wait_in_order_and_are_told_their_position() -> None:
-    line = Line(lambda: 1)
+    line = WaitingLine(lambda: 1)
     first, second, third = (ask(line, position) for position in range(3))
     assert (second.events[-1].running, third.events[-1].running) == (1, 1)
     first.answered.set()
@@ -190,7 +190,7 @@ def test_questions_wait_in_order_and_are_told_their_position() -> None:
 
 
 def test_a_question_that_waits_can_be_cancelled() -> None:
-    line = Line(lambda: 1)
+    line = WaitingLine(lambda: 1)
     first, second, third = (ask(line, position) for position in range(3))
     second.cancel.set()
     until(lambda: second.state == "cancelled" and third.position == 1)
@@ -198,7 +198,7 @@ def test_a_question_that_waits_can_be_cancelled() -> None:
 
 
 def test_the_answers_of_one_come_before_the_rewriting_of_another() -> None:
-    line = Line(lambda: 1)
+    line = WaitingLine(lambda: 1)
     first, second = ask(line, rewrites=True), ask(line, 1, rewrites=True)
     first.answered.set()
     until(lambda: second.state == "answers" and first.position == 1)
@@ -209,7 +209,7 @@ def test_the_answers_of_one_come_before_the_rewriting_of_another() -> None:
 
 
 def test_what_a_question_asks_itself_and_what_runs_elsewhere_does_not_wait() -> None:
-    line = Line(lambda: 1)
+    line = WaitingLine(lambda: 1)
 
     def ask_elsewhere() -> list[QuestionQueued]:
         with line.place(uses_machine=False) as place:
@@ -221,7 +221,7 @@ def test_what_a_question_asks_itself_and_what_runs_elsewhere_does_not_wait() -> 
 
 
 def test_a_thread_that_ends_within_a_question_holds_up_nobody() -> None:
-    line = Line(lambda: 1)
+    line = WaitingLine(lambda: 1)
     with ThreadPoolExecutor(1) as other:
         assert other.submit(lambda: line.place().__enter__()).result()
     with line.place() as place:

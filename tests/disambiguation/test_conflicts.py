@@ -8,7 +8,7 @@ import pytest
 
 from core import types as t
 from core.disambiguation.conflicts import conflicts
-from core.disambiguation.outcome import Result, result_of
+from core.disambiguation.outcome import PredictionOutcome, result_of
 from core.text import find_spans
 
 BRIDGE = "When was the Kelvin Bridge in Tarnow opened to traffic?"
@@ -41,8 +41,8 @@ NO_CONFLICT = {
 }
 
 
-def result(question: str, *rows: tuple[str, tuple[str, str]]) -> Result:
-    """Of a prediction with these answers, each read from its (title, text)."""
+def result(question: str, *rows: tuple[str, tuple[str, str]]) -> PredictionOutcome:
+    """The result of a prediction with these answers, each read from its (title, text)."""
     texts = list(dict.fromkeys(row for _, row in rows))
     passages = [t.Passage(f"p{n}", *row) for n, row in enumerate(texts)]
     answers: dict[str, t.Answer] = {}

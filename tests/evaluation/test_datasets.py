@@ -129,7 +129,8 @@ GOOD = {"id": "g", **ROW}
     ("row", "message"),
     [
         ("{", "line 2: not JSON"),
-        ({**GOOD, "id": 3}, "line 2, field 'id'"),
+        ({**GOOD, "id": 3.5}, "line 2, field 'id'"),
+        ({**GOOD, "id": "x" * 201}, "201 characters"),
         (GOOD, "'g' is also the id of line 1"),
         ({"answers": [["a"]]}, "line 2, field 'question'"),
         ({**ROW, "answers": [["a", "a"]]}, r"line 2, field 'answers\[0\]'.*'a' occurs twice"),

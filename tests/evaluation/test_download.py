@@ -29,7 +29,7 @@ SHA = hashlib.sha256(BODY).hexdigest()
 
 
 class Site:
-    """What the server says: `plan` is asked for each request, in turn; the last one stays."""
+    """A server whose replies follow `plan`, one a request; the last one stays."""
 
     def __init__(self) -> None:
         self.plan: list[Answer] = [send()]

@@ -15,7 +15,7 @@ from storage.access import passwords
 from storage.annotation.places import item_row
 from storage.records.annotation import GenerationWork, JudgedAnswer, JudgingSheet, JudgingWork, Task, ValidationWork
 from storage.records.enumerations import WorkStage
-from storage.records.projects import Example, Project
+from storage.records.projects import GuidelineExample, Project
 from storage.schema import engine, tables, workbench
 from storage.store import Store
 
@@ -113,7 +113,11 @@ def fill_workbench(store: Store) -> None:
         questions = session.execute(select(q.text, q.source_id).order_by(q.created.desc(), q.id.desc())).all()
     reference = (t.Annotation("single", (t.QAPair("", ("1932",)),)),)
     sample = store.projects.create_project(
-        "Mia", "sample", guidelines="# Read", examples=[Example(True, "Who?", single(), "one")], systems=["ambigprompt"]
+        "Mia",
+        "sample",
+        guidelines="# Read",
+        examples=[GuidelineExample(True, "Who?", single(), "one")],
+        systems=["ambigprompt"],
     )
     store.intake.add_items(
         "Mia", sample.id, [t.ReferenceQuestion(name, text, reference) for text, name in questions], gold=True
@@ -127,6 +131,8 @@ def fill_workbench(store: Store) -> None:
     second = store.queue.claim_item(gold, "Bob", "generation")
     store.drafts.save_draft(second.item, "Bob", "generation", {"text": "open"})
     store.comments.comment(first.item, "Ada", "Is it the bridge of 1932?")
+    store.comments.mark_read(first.item, "Mia")
+    store.comments.resolve(store.comments.thread(first.item, "Mia").comments[0].id, "Mia")
     with store.database.writing() as session:  # every question here is gold, and gold is assigned to nobody
         item = item_row(session, second.item)
         ada = session.scalars(select(tables.Annotator.id).filter_by(name="Ada")).one()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -95,38 +94,6 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             content = files[match[3]]
             self._answer(200, content, X_Repo_Commit=commit, ETag=f'"{_oid(content)}"', Content_Type="application/octet-stream")
-        else:
-            self._answer(404, {"error": "not found"})
-
-    def do_POST(self) -> None:
-        self.hub.asked.append(f"POST {self.path}")
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if not self._known():
-            self._answer(401, {"error": "Invalid credentials"})
-            return
-        if self.path == "/api/validate-yaml":
-            self._answer(200, {"errors": [], "warnings": []})
-        elif self.path == "/api/repos/create":
-            request = json.loads(body)
-            repo = f"{request['organization']}/{request['name']}" if request.get("organization") else f"ada/{request['name']}"
-            self.hub.repos[repo] = {}
-            self.hub.commit(repo, {".gitattributes": b""})
-            if request.get("private") or request.get("visibility") == "private":
-                self.hub.private.add(repo)
-            self._answer(200, {"url": f"{self.hub.url}/{repo}"})
-        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/preupload/([^/?]+)(?:\?.*)?", self.path):
-            files = json.loads(body)["files"]
-            self._answer(200, {"files": [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in files]})
-        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/branch/([^/?]+)", self.path):
-            refs = self.hub.repos[match[1]]
-            refs.setdefault(match[2], refs["main"])
-            self._answer(200, {})
-        elif match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/commit/([^/?]+)(?:\?.*)?", self.path):
-            lines = [json.loads(line) for line in body.decode().splitlines() if line]
-            values = [line["value"] for line in lines if line["key"] == "file"]
-            files = {value["path"]: base64.b64decode(value["content"]) for value in values}
-            commit = self.hub.commit(match[1], files, match[2])
-            self._answer(200, {"success": True, "commitOid": commit, "commitUrl": f"{self.hub.url}/{match[1]}/commit/{commit}"})
         else:
             self._answer(404, {"error": "not found"})
 

@@ -33,7 +33,7 @@ def choice(message: dict[str, Any], reason: str | None = "stop", **usage: int) -
 
 
 def listing(*rows: dict[str, Any] | str) -> Reply:
-    """What `/models` answers: ids, or rows with more fields."""
+    """The reply of `/models`: ids, or rows with more fields."""
     return Reply(json.dumps({"data": [{"id": r} if isinstance(r, str) else r for r in rows]}))
 
 

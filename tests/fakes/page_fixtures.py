@@ -1,4 +1,4 @@
-"""What tests of pages start from: the real app on an empty home, with the scripted system over a small corpus; no weights."""
+"""Fixtures of page tests: the real app on an empty home, with the scripted system over a small corpus; no weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from core.retrieval.library import CorpusLibrary
 from core.settings import ROOT, Settings
 from core.systems import scripted
 from pages.session import shared
-from storage.access.visitors import Visitor
+from storage.access.sign_ins import Visitor
 from storage.schema import engine
 from storage.store import Store
 
@@ -78,7 +78,7 @@ def open_app() -> Callable[..., AppTest]:
         for name, value in query.items():
             app.query_params[name] = value
         if visitor is not None:
-            app.session_state[shared.VISITOR], app.session_state[shared.MADE_IN] = visitor, ("", "")
+            app.session_state[shared.VISITOR_KEY], app.session_state[shared.MADE_IN] = visitor, ("", "")
         app.run()
         return app if page == "explore" else app.switch_page(f"pages/{page}/page.py").run()
 

@@ -1,4 +1,4 @@
-"""What the page tests ask, and how they read a page."""
+"""Questions of the page tests, and functions that read a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from pages.jobs.background import jobs_of
+from pages.session.background import jobs_of
 
 Open = Callable[..., AppTest]  # of the fixtures `open_app` and `annotate`
 QUESTION = "Who played Maria in West Side Story?"

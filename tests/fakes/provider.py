@@ -32,7 +32,7 @@ class Provider:
         return jwt.encode({"alg": "RS256", "kid": "k1"}, claims, self.key)
 
     def authorize(self, query: dict[str, str]) -> str:
-        """Where the browser goes next: back at once, as after a sign-in."""
+        """Sends the browser back at once, as after a sign-in."""
         code = secrets.token_urlsafe(8)
         self.codes[code] = query.get("nonce", "")
         return query["redirect_uri"] + "?" + urlencode({"code": code, "state": query["state"]})

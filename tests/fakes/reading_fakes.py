@@ -50,7 +50,7 @@ class TableModel:
     def propose(self, question: str, passages: Sequence[t.RetrievedPassage], previous: Sequence[str]) -> t.Proposal:
         return self.propose_many([(question, passages, previous)])[0]
 
-    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+    def propose_many(self, jobs: Sequence[t.StepInput]) -> list[t.Proposal]:
         out = []
         for question, passages, previous in jobs:
             self.jobs.append((question, tuple(p.passage.id for p in passages), tuple(previous)))
@@ -71,7 +71,7 @@ class RuleModel:
     def __init__(self, answers: Callable[[str], Sequence[str]]) -> None:
         self.answers, self.asked = answers, list[tuple[str, Sequence[str]]]()
 
-    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+    def propose_many(self, jobs: Sequence[t.StepInput]) -> list[t.Proposal]:
         out = []
         for question, _, previous in jobs:
             self.asked.append((question, previous))

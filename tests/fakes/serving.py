@@ -88,16 +88,16 @@ def listens(process: subprocess.Popen[bytes], address: str, log: Path) -> bool:
     return False
 
 
-def until(reached: Callable[[], object]) -> None:
-    """Waits for a state of another process or thread."""
+def until(reached: Callable[[], object], every: float = 0.01) -> None:
+    """Waits for a state of another process or thread, and looks at it `every` so many seconds."""
     end = time.monotonic() + PATIENCE
     while not reached():
         assert time.monotonic() < end
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def close_code(websocket: Any) -> int:
-    """Of a websocket that the server closes; 0 where it ends otherwise."""
+    """The close code of a websocket that the server closes; 0 if it ends otherwise."""
     try:
         while True:
             websocket.recv(timeout=PATIENCE)
@@ -106,7 +106,7 @@ def close_code(websocket: Any) -> int:
 
 
 def descriptors(process: int) -> int:
-    """How many files a process has open (Linux)."""
+    """The number of files that a process has open (Linux)."""
     return len(list(Path(f"/proc/{process}/fd").iterdir()))
 
 

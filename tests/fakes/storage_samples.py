@@ -135,7 +135,7 @@ def annotations(store: Store, question_id: str) -> list[tuple[str, str, str, t.A
 
 
 def earlier_labels(store: Store, prediction_id: str, position: int, annotator: str) -> list[tables.JudgmentRevision]:
-    """What somebody said on Explore of an answer before, the oldest first."""
+    """The earlier labels that somebody gave an answer on Explore, the oldest first."""
     revision, answer = tables.JudgmentRevision, tables.PredictedAnswer
     query = (
         select(revision)
@@ -202,7 +202,7 @@ def save_report(store: Store, report: dict[str, Any], **run: Any) -> str:
 
 
 def raw(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """What stands in the file, past SQLAlchemy."""
+    """Rows of the file, read without SQLAlchemy."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
 
@@ -219,6 +219,6 @@ def write_until_killed(url: str, pipe: Any) -> None:
 
 
 def noted_exports(store: Store) -> list[tables.Export]:
-    """What the database noted of exports and backups."""
+    """The exports and backups that the database has noted."""
     with store.database.reading() as session:
         return list(session.scalars(select(tables.Export).order_by(tables.Export.id.desc())))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -22,8 +23,8 @@ from websockets.typing import Subprotocol
 class Stranger:
     """An open tab: a session that has run the app once, and what it can send besides."""
 
-    def __init__(self, address: str, socket: Any, cookies: dict[str, str]) -> None:
-        self.address, self.socket, self.cookies = address, socket, cookies
+    def __init__(self, address: str, socket: Any, cookies: dict[str, str], tls: ssl.SSLContext | None = None) -> None:
+        self.address, self.socket, self.cookies, self.tls = address, socket, cookies, tls
         self.session = ""
         self.words: list[str] = []  # of the last run
         self.ids: dict[str, str] = {}  # of all fields and buttons that were drawn, by key
@@ -37,33 +38,38 @@ class Stranger:
         if pressed:
             message.rerun_script.widget_states.widgets.add(id=pressed, trigger_value=True)
         self.socket.send(message.SerializeToString())
-        self.words = []
         while True:
             reply = ForwardMsg()
             reply.ParseFromString(self.socket.recv(timeout=60))
             kind = reply.WhichOneof("type")
             if kind == "new_session":
                 self.session = reply.new_session.initialize.session_id
+                self.words = []
             elif kind == "delta":
                 self.words.append(str(reply.delta))
                 self.ids |= {key: whole for whole, key in re.findall(r'"(\$\$ID-[0-9a-f]+-([^"]+))"', self.words[-1])}
-            elif kind == "script_finished":
-                return
+            elif kind == "script_finished" and reply.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                return  # a run that ends early is followed by another, which draws the page
 
     def upload(self) -> httpx.Response:
         where = f"{self.address}_stcore/upload_file/{self.session}/{uuid.uuid4()}"
         token = {"X-Xsrftoken": self.cookies.get("_streamlit_xsrf", "")}
         files = {"file": ("x.tsv", b"id\ttext\ttitle\n1\ta\tb\n")}
-        return httpx.put(where, headers=token, cookies=self.cookies, files=files, trust_env=False, timeout=60)
+        return httpx.put(
+            where, headers=token, cookies=self.cookies, files=files, verify=self.tls or True, trust_env=False, timeout=60
+        )
 
 
 @contextmanager
-def stranger(address: str, cookies: dict[str, str] | None = None, session: str = "") -> Iterator[Stranger]:
-    """Of a browser of its own, or the one with these cookies; goes on with the session of this number."""
-    cookies = cookies or dict(httpx.get(f"{address}_stcore/health", trust_env=False, timeout=60).cookies)
+def stranger(
+    address: str, cookies: dict[str, str] | None = None, session: str = "", tls: ssl.SSLContext | None = None
+) -> Iterator[Stranger]:
+    """A stranger with a new browser, or the one with these cookies; continues the session of this number.  `tls`: for https."""
+    if cookies is None:
+        cookies = dict(httpx.get(f"{address}_stcore/health", verify=tls or True, trust_env=False, timeout=60).cookies)
     token = cookies.get("_streamlit_xsrf", "none")
     origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-    where = address.replace("http://", "ws://") + "_stcore/stream"
+    where = address.replace("http", "ws", 1) + "_stcore/stream"
     headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     with connect(
         where,
@@ -72,9 +78,10 @@ def stranger(address: str, cookies: dict[str, str] | None = None, session: str =
         additional_headers=headers,
         max_size=None,
         proxy=None,
+        ssl=tls,
         open_timeout=60,
     ) as opened:
-        visitor = Stranger(address, opened, cookies)
+        visitor = Stranger(address, opened, cookies, tls)
         if not session:
             visitor.run()
         yield visitor

@@ -1,4 +1,4 @@
-"""What tests of systems share: passages on a shelf, models with fixed proposals, and what a prediction says."""
+"""Fakes for tests of systems: passages on a shelf, models with fixed proposals, and the answers of a prediction."""
 
 from __future__ import annotations
 

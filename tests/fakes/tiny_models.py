@@ -73,6 +73,27 @@ def tiny_t5_config(**changes: Any) -> Any:
     return T5Config(**{**sizes, **ids, **changes})
 
 
+def tiny_decoder(path: Path) -> Path:
+    """A Llama with random weights whose tokens are bytes, with the two control tokens of a chat, in the files of the packaged decoder."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), "<|im_start|>", "<|im_end|>"]
+    raw = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, []))
+    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    raw.add_special_tokens(tokens[-2:])
+    end = len(tokens) - 1
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    ids = {"vocab_size": len(tokens), "pad_token_id": end, "bos_token_id": end - 1, "eos_token_id": end}
+    torch.manual_seed(0)
+    LlamaForCausalLM(
+        LlamaConfig(**sizes, **ids, max_position_embeddings=8192, initializer_range=0.5, tie_word_embeddings=True)
+    ).save_pretrained(path)
+    raw.save(str(path / "tokenizer.json"))
+    return path
+
+
 def _folder(path: Path, model: Any, tokenizer: Any) -> Path:
     model.save_pretrained(path)
     tokenizer.save_pretrained(path)

@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 from core.metrics.agreement import tables
 from core.metrics.agreement.answer_sets import masi_distance, matched, question_likeness, set_f1, set_of
 from core.metrics.agreement.chance import alpha_masi, cohen_kappa, fleiss_kappa, mean_figure
-from core.metrics.agreement.tables import Mark, Opinion, figures, item_rows, label_figure, label_pairs, pair_rows, period_rows
+from core.metrics.agreement.tables import (
+    Effort,
+    Opinion,
+    PersonLabel,
+    day_rows,
+    figures,
+    guideline_rows,
+    item_rows,
+    label_figure,
+    label_pairs,
+    pair_rows,
+    period_rows,
+)
 from core.types import Annotation, QAPair
 
 EARLY = datetime(2026, 3, 2, 12, tzinfo=UTC)  # a Monday
@@ -182,15 +194,15 @@ def test_times_are_by_person() -> None:
 
 def test_of_labels_the_latest_counts() -> None:
     labels = {"a": "cwcc", "b": "cwwc"}
-    marks = [Mark(str(i), person, label, EARLY) for person in labels for i, label in enumerate(labels[person])]
+    marks = [PersonLabel(str(i), person, label, EARLY) for person in labels for i, label in enumerate(labels[person])]
     figure = label_figure(marks, samples=20)
     assert figure.value == pytest.approx(0.5)
     (row,) = label_pairs(marks, samples=20)
     assert (row.n, row.figures[0].value, row.figures[1].value) == (4, figure.value, 0.75)
-    changed = [*marks, Mark("2", "b", "c", EARLY + timedelta(hours=1))]
+    changed = [*marks, PersonLabel("2", "b", "c", EARLY + timedelta(hours=1))]
     assert label_figure(changed, samples=20).value == 1.0
     assert label_figure([], samples=20).why
-    three = [*marks, Mark("0", "c", "c", EARLY)]
+    three = [*marks, PersonLabel("0", "c", "c", EARLY)]
     assert label_figure(three, samples=20).n == 4
 
 
@@ -214,3 +226,29 @@ def test_a_system_against_people() -> None:
     nothing = tables.system_row("fid", {}, [])
     assert (nothing.correct.value, nothing.f1.value, nothing.alpha.value) == (None, None, None)
     assert tables.majority([]) is None
+
+
+def test_days_and_guidelines() -> None:
+    monday, tuesday = datetime(2026, 1, 5, 23, 59, tzinfo=UTC), datetime(2026, 1, 6, 0, 1, tzinfo=UTC)
+    efforts = [
+        Effort("Ann", 60.0, True, monday),
+        Effort("Ann", 30.0, False, monday),
+        Effort("Ann", 90.0, True, tuesday),
+        Effort("Bob", 30.0, True, tuesday),
+    ]
+
+    opinions = [
+        Opinion("q", "Ann", "Q?", single("Rome"), monday),
+        Opinion("q", "Bob", "Q?", several("Rome", "Oslo"), tuesday),
+        Opinion("alone", "Ann", "Q?", single("Rome"), tuesday),
+    ]
+    rows = day_rows(efforts, opinions)
+    assert [(r.day, r.person, r.items, r.minutes) for r in rows] == [
+        ("2026-01-05", "Ann", 1, 1.5),
+        ("2026-01-06", "Ann", 1, 1.5),
+        ("2026-01-06", "Bob", 1, 0.5),
+    ]
+    assert [r.agreement for r in rows] == [pytest.approx(2 / 3), None, pytest.approx(2 / 3)]
+    first, second = guideline_rows([(1, opinions[0]), (1, opinions[1]), (2, opinions[2])], samples=5)
+    assert (first.version, first.n, first.figures[1].value) == (1, 1, pytest.approx(2 / 3))
+    assert (second.version, second.n, second.figures[1].value) == (2, 0, None)

@@ -62,6 +62,32 @@ def test_answers_alone_have_no_question_metrics() -> None:
     assert (values["F1 answer"], values["F1 bleu4"]) == ({"all": 0.5, "multi": 1.0}, {"all": None, "multi": None})
 
 
+@pytest.mark.parametrize("with_questions", [False, True])
+def test_no_answer_is_an_empty_list_or_no_entry_and_counted(with_questions: bool) -> None:
+    cup = PREDICTIONS["cup"] if with_questions else ["Spain", "Germany"]
+    for predictions, counts in (
+        ({"cup": cup, "capital": []}, (1, 0)),
+        ({"cup": cup}, (0, 1)),
+        ({"cup": [], "capital": []}, (2, 0)),
+    ):
+        result = scored(predictions)
+        assert (result.without_answer, result.missing) == counts
+        assert result.per_question["capital"]["F1 answer"] == 0.0
+        has_questions = with_questions and predictions["cup"]
+        assert result.per_question["capital"]["F1 bleu4"] == (0.0 if has_questions else None)
+        assert len(result.per_question) == 2
+
+
+def test_answers_that_normalise_to_nothing_are_compared_by_their_text() -> None:
+    bands = [{"id": "b", "question": "Which?", "annotations": [{"type": "singleAnswer", "answer": ["The The"]}]}]
+    assert [scored({"b": [a]}, bands).values["F1 answer"]["all"] for a in ("the  the", "A", "The")] == [1.0, 0.0, 0.0]
+
+
+def test_a_reference_s_id_may_be_a_number() -> None:
+    rows = [{**REFERENCES[1], "id": 7}]
+    assert scored({"7": ["Lyon"]}, rows).per_question.keys() == {"7"}
+
+
 def test_the_official_script_s_values(score_example: dict[str, Any]) -> None:
     result = scored(score_example["predictions"], score_example["references"])
     for name, value in score_example["expected"].items():
@@ -84,9 +110,9 @@ BROKEN_REFERENCES = {
 }
 BROKEN_PREDICTIONS = {
     "a list for the object": (lambda p: [p], "expected one object"),
-    "a missing id": (lambda p: {"cup": p["cup"]}, "no prediction for 'capital'"),
+    "nothing": (lambda p: {}, "contains no prediction"),
     "an id that no reference has": (lambda p: {**p, "x": ["y"]}, "no reference has the id 'x'"),
-    "no answers": (lambda p: {**p, "cup": []}, "field 'cup'"),
+    "null for the answers": (lambda p: {**p, "cup": None}, "field 'cup'"),
     "a number for an answer": (lambda p: {k: [1] for k in p}, r"'cup\[0\]'"),
     "no answer": (lambda p: {**p, "cup": [{"question": "q"}]}, r"'cup\[0\]\.answer'"),
     "both kinds": (lambda p: {**p, "capital": ["Paris"]}, "mixed"),

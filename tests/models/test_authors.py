@@ -3,42 +3,123 @@
 from __future__ import annotations
 
 import json
+import re
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from tiny_models import word_tokenizer
 
-from benchmarks import authors
-from benchmarks.authors import CASES, TOLERANCE, batch_of, network_of, read_cases, weights_of, wrapped
 from core.errors import CheckpointError
-from core.models.interleaving import NAME, authors_attention
+from core.models.interleaving import ATTENTION_NAME, authors_attention
 from core.models.seq2seq.fid import load_network, make_fid
-from core.models.seq2seq.network import FidBatch, FidConfig
+from core.models.seq2seq.network import FidBatch, FidConfig, FidNetwork
 from core.models.seq2seq.released import load_t5
+from core.settings import ROOT
 from core.training.seq2seq import start
 from core.types import EOI
 
+CASES = ROOT / "tests" / "data" / "authors_t5"
+TOLERANCE = 1e-4  # of the largest difference
+WEIGHTS = "model."  # prefix of the names of a case's weights
+NO_EOI = -1  # nothing here asks for [EOI]
 NAMES = ("two_passages", "five_passages_padded", "eight_passages")
 
 
 @pytest.fixture(scope="module")
 def cases(one_thread: None) -> dict[str, tuple[dict[str, Any], dict[str, torch.Tensor]]]:
-    return {case["case"]: (case, tensors) for case, tensors in read_cases(CASES)}
+    described = json.loads((CASES / "cases.json").read_text(encoding="utf-8"))
+    return {case["case"]: (case, load_file(CASES / f"{case['case']}.safetensors")) for case in described}
+
+
+def weights_of(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(WEIGHTS): t for name, t in tensors.items() if name.startswith(WEIGHTS)}
+
+
+def wrapped(name: str) -> str:
+    """A name of T5's encoder as FiD's wrappers make it."""
+    return re.sub(r"^encoder\.", "encoder.encoder.", re.sub(r"^encoder\.block\.(\d+)\.", r"encoder.block.\1.module.", name))
+
+
+def load_weights(weights: dict[str, torch.Tensor], config: dict[str, Any], file: str) -> tuple[Any, FidConfig]:
+    """(model, configuration) that `load_t5` reads from weights in a file of this name.  Raises CheckpointError."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / file
+        torch.save({name: t.clone() for name, t in weights.items()}, path)
+        (path.parent / "config.json").write_text(json.dumps(config))
+        return load_t5(path)
+
+
+def network_of(weights: dict[str, torch.Tensor], config: dict[str, Any], file: str) -> FidNetwork:
+    """The network of weights in a file of an author's name and form.  Raises CheckpointError."""
+    return FidNetwork(*load_weights(weights, config, file), NO_EOI).eval()
+
+
+def batch_of(tensors: dict[str, torch.Tensor]) -> FidBatch:
+    ids, mask = tensors["input_ids"][0], tensors["attention_mask"][0].bool()  # (R, L)
+    return FidBatch(ids, mask, len(ids), ids.shape[1], torch.zeros(1, dtype=torch.long))
+
+
+def greedy(model: Any, states: torch.Tensor, mask: torch.Tensor, length: int) -> torch.Tensor:
+    """Greedily decoded token ids (1, length), padded with 0."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    tokens = model.generate(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states),
+        attention_mask=mask.long(),
+        max_length=length,
+        do_sample=False,
+        num_beams=1,
+    )
+    return torch.nn.functional.pad(tokens, (0, length))[:, :length]
+
+
+def compared(network: FidNetwork, batch: FidBatch, expected: dict[str, torch.Tensor]) -> dict[str, float]:
+    """The largest absolute difference of each reference value; of "generated", the number of tokens that differ."""
+    with torch.no_grad():
+        states, mask = network.encode(batch)
+        logits = network(batch, expected["labels"])
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected["labels"].flatten())
+        tokens = greedy(network.model, states, mask, expected["generated"].shape[1])
+    expected_states = expected["encoder_states"].flatten(0, 1)[batch.mask.flatten()]  # of R * L tokens
+    return {
+        "encoder_states": float((states[mask] - expected_states).abs().max()),
+        "decoder_logits": float((logits - expected["decoder_logits"]).abs().max()),
+        "loss": float((loss - expected["loss"]).abs().max()),
+        "generated": float((tokens != expected["generated"]).sum()),
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_of_ambigprompt_give_its_codes_numbers(name: str, cases: dict[str, Any]) -> None:
-    differences = authors.ambigprompt(*cases[name])
+    case, tensors = cases[name]
+    network, batch = network_of(weights_of(tensors), case["config"], "0.pt"), batch_of(tensors)
+    differences = compared(network, batch, tensors)
     assert max(differences.values()) <= TOLERANCE, differences
-    equations = authors.ambigprompt(*cases[name], "paper")  # another computation
-    assert equations["encoder_states"] > 0.1
+    equations = FidNetwork(network.model, replace(network.config, attention="paper"), NO_EOI).eval()  # another computation
+    assert compared(equations, batch, tensors)["encoder_states"] > 0.1
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_of_fid_give_the_numbers_of_transformers(name: str, cases: dict[str, Any]) -> None:
-    differences = authors.fid(*cases[name])
+    """In FiD's form, against transformers' T5, whose encoder reads each row for itself."""
+    case, tensors = cases[name]
+    model, _ = load_weights(weights_of(tensors), case["config"], "plain.bin")  # by transformers' names: its own attention
+    batch = batch_of(tensors)
+    with torch.no_grad():
+        states = model.encoder(input_ids=batch.input_ids, attention_mask=batch.mask.long()).last_hidden_state
+        all_rows, mask = states.flatten(0, 1)[None], batch.mask.flatten()[None]
+        output = model(encoder_outputs=(all_rows,), attention_mask=mask.long(), labels=tensors["labels"])
+        tokens = greedy(model, all_rows, mask, tensors["generated"].shape[1])
+    expected = {"encoder_states": states, "decoder_logits": output.logits, "loss": output.loss, "generated": tokens}
+    fid_weights = {wrapped(name): t for name, t in weights_of(tensors).items()}
+    network = network_of(fid_weights, case["config"] | {"architectures": ["FiDT5"]}, "pytorch_model.bin")
+    assert network.config == FidConfig("separate")
+    differences = compared(network, batch, {"labels": tensors["labels"], **expected})
     assert max(differences.values()) <= TOLERANCE, differences
 
 
@@ -76,7 +157,7 @@ def test_the_loader_sets_it_and_training_has_the_papers(cases: dict[str, Any], t
     for prompting in ("interleaved", "separate"):
         trained, _ = start(str(tmp_path / "9.pt"), prompting, "step", 0)
         assert trained.config.attention == "paper"
-        assert trained.model.get_encoder().config._attn_implementation == NAME
+        assert trained.model.get_encoder().config._attn_implementation == ATTENTION_NAME
 
 
 def test_it_is_for_t5_alone(make_tiny: Any) -> None:

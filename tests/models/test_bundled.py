@@ -70,4 +70,4 @@ def test_the_calibration_is_of_the_weights_that_are_here(mpnet: Settings) -> Non
 
 
 def test_the_bundled_weights_stay_small() -> None:
-    assert sum(f.stat().st_size for f in BUNDLED.rglob("*.safetensors")) <= 40_000_000
+    assert sum(f.stat().st_size for f in BUNDLED.glob("*/*.safetensors")) <= 55_000_000

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from core.models.interleaving import NAME, Packing, _packed, _spread, interleaved_attention, use_interleaving
+from core.models.interleaving import ATTENTION_NAME, Packing, _packed, _spread, interleaved_attention, use_interleaving
 from core.models.span.network import RowBatch, SpanConfig, SpanNetwork
 
 VOCABULARY = 40
@@ -157,7 +157,7 @@ def test_without_rows_it_is_the_models_own_attention(encoder: Any, own_attention
     full = replace(sample, mask=torch.ones_like(sample.mask))  # no padding: transformers passes no mask at all
     before, before_full = run(encoder, sample), run(encoder, full)
     use_interleaving(encoder)
-    assert encoder.config._attn_implementation == NAME
+    assert encoder.config._attn_implementation == ATTENTION_NAME
     close(run(encoder, sample)[sample.mask], before[sample.mask], 1e-5)
     close(run(encoder, full), before_full, 1e-5)
 

@@ -1,4 +1,4 @@
-"""Who may do what, on the pages: tabs whose sign-in does not stand any more, roles, and a database that says nothing."""
+"""Permissions on the pages: tabs whose sign-in has ended, roles, and a database that fails."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from test_evaluate import save, show
 
 from core.errors import StorageError
 from core.settings import ROOT, Settings
-from pages.jobs.background import all_jobs
 from pages.session import shared
+from pages.session.background import all_jobs
 from storage.access.people import People
 from storage.access.permissions import ACTIONS, can
-from storage.access.visitors import Visitor
+from storage.access.sign_ins import Visitor
 from storage.records.annotation import SignedOutError, SignInError
 from storage.schema.engine import Database
 from storage.store import Store
@@ -59,7 +59,7 @@ STEPS: dict[str, Step] = {
 
 
 def everything(store: Store, settings: Settings) -> Any:
-    """What must not change: rows, names of people, files (the database's own aside)."""
+    """Everything that must not change: rows, names of people, files (the database's own aside)."""
     counts = {name: n for name, n in store.maintenance.counts().items() if name not in ("activity", "sign_in_wait")}
     files = sorted(str(p) for p in settings.home.rglob("*") if not p.name.startswith("ambiscope.db"))
     return counts, store.people.annotators(), files
@@ -104,7 +104,7 @@ def test_who_was_changed_is_out_at_the_next_rerun(filled: str, open_app: Open, s
         assert not one.exception
         assert not people.signed_in(one)
         assert "sign in again" in one.error[0].value
-        assert shared.VISITOR not in one.session_state
+        assert shared.VISITOR_KEY not in one.session_state
         assert not one.dataframe
     assert everything(store, settings) == before
     people.sign_in(app, "Ada")
@@ -233,9 +233,10 @@ BELOW = {
 KNOWN = {
     "session/sign_in.py": {"gate"},  # st.stop
     "explore/live.py": {"drop", "stop"},  # runs of this tab
-    "jobs/background.py": {"stop"},  # asks itself, as each kind of work has its own action
-    "quality/training_loop.py": {"start"},  # asks itself
-    "evaluate/start_form.py": {"begin", "run_and_store"},  # asks itself; its work
+    "session/background.py": {"stop"},  # asks itself, as each kind of work has its own action
+    "session/retraining.py": {"start"},  # asks itself
+    "evaluate/start_form.py": {"begin"},  # asks itself
+    "session/evaluations.py": {"run_and_store"},  # its work
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import people
 import pytest
 from annotate_helpers import QUESTIONS, SECOND, click, find, fine, make_project, predict, read_something, write
 from annotation_samples import take
@@ -12,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import types as t
 from core.types import Annotation, Passage, QAPair, ReferenceQuestion
-from pages.ui.keyboard import SAFE
+from pages.ui.keyboard import SAFE_SHORTCUTS
 from storage.records.annotation import GenerationWork, MissingAnswer
 from storage.store import Store
 
@@ -29,7 +30,7 @@ def answered(annotate: Open, store: Store, prediction: t.Prediction | None = Non
 
 
 def sent(store: Store, by: str = "me", **filters: Any) -> Any:
-    """What was submitted, once, in the only project."""
+    """The single submission in the only project."""
     (project,) = store.projects.projects()
     (submission,) = store.submissions.submissions(project.id, by, **filters)
     return submission
@@ -180,6 +181,8 @@ def test_two_windows_of_one_person(annotate: Open, store: Store) -> None:
 def test_skip_with_a_reason_and_reopen(annotate: Open, store: Store) -> None:
     project = make_project(store)
     app = annotate(project=project.id)
+    assert not [b for b in app.button if b.key.endswith("skip.it")]
+    fine(click(app, "skip"))
     assert find(app.button, "skip.it").disabled
     write(app, "not my field", "reason")
     fine(click(app, "skip.it"))
@@ -209,7 +212,7 @@ def test_own_passages_of_an_item(annotate: Open, store: Store) -> None:
     passages = (Passage("x1", "Own title", "Anna met Ben in Rome."),)
     store.intake.add_items("me", project.id, [ReferenceQuestion("q", "Where did they meet?", (), passages)])
     app = annotate(project=project.id)
-    assert "1 passages come with this question" in texts(app)
+    assert "1 passage of this question" in texts(app)
     assert "Anna met Ben in Rome." in texts(fine(click(app, "open", "x1")))
 
 
@@ -312,7 +315,7 @@ def test_suggestions_while_validating(annotate: Open, store: Store) -> None:
     validating(store, systems=("scripted",))
     app = annotate("Vera", stage="validation")
     assert "1 of 2 left" in texts(app)
-    assert "60%" in texts(app)
+    assert "0.60" in texts(app)
     click(app, "read", 1)
     assert ":orange-background[**Rachel Zegler**]" in texts(app)
     click(app, "choose", 2)
@@ -335,15 +338,15 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
     assert "**Set A**" in shown
     assert "**Set B**" in shown
     click(app, "submit")
-    assert "Choose a label for answer 1, 2, 3, 4, 5." in texts(app)
-    for number in range(5):
+    assert "Choose a label for answer 1, 2, 3, 4." in texts(app)
+    for number in range(4):  # the first one is in both sets
         click(app, "answer", number, "wrong" if number == 2 else "correct")
         if keyed(app.button, f".question.{number}.fits"):
             click(app, "question", number, "fits")
-    assert "5 of 5 answers judged" in texts(app)
+    assert "4 of 4 answers judged" in texts(app)
     click(app, "answer", 1, "correct")  # withdrawn
     click(app, "rest")  # what has a label keeps it
-    assert "5 of 5 answers judged" in texts(app)
+    assert "4 of 4 answers judged" in texts(app)
     click(app, "answer", 0, "outdated")
     click(app, "undo")
     write(app, "Isabella Boylston | Boylston", "missing", 0)
@@ -352,9 +355,32 @@ def test_judging_two_systems_blind(annotate: Open, store: Store) -> None:
     fine(click(app, "submit"))
     content = sent(store).content
     assert sorted(a.verdict for a in content.answers) == ["correct"] * 4 + ["wrong"]
+    in_both = [a for a in content.answers if a.verdict == "correct" and a.position == 0]
+    assert len({a.prediction_id for a in in_both}) == 2  # one label, counted for both
     assert content.missing == (MissingAnswer("Isabella Boylston", ("Boylston",)),)
     assert (content.preference, content.note) == ("a", "too few")
     assert content.preferred
+
+
+def test_two_equal_sets_are_labelled_once_and_neither_is_better(annotate: Open, store: Store) -> None:
+    store.predictions.save_prediction(predict(QUESTION, system="other"))
+    app = answered(annotate, store, systems=("scripted", "other"), **JUDGING)
+    assert "Which set is better?" not in texts(app)
+    assert not keyed(app.button, ".prefer.")
+    click(app, "answer", 1, "wrong")
+    click(app, "rest")
+    fine(click(app, "submit"))
+    content = sent(store).content
+    assert content.preference == "tie"
+    assert sorted(a.verdict for a in content.answers) == ["correct"] * 4 + ["wrong"] * 2
+    assert len({a.position for a in content.answers if a.verdict == "wrong"}) == 1
+
+
+def test_the_same_answer_from_another_passage_is_labelled_twice(annotate: Open, store: Store) -> None:
+    rows = [("p9", "Awards", "Natalie Wood, Rachel Zegler and Carol Lawrence were nominated.")]
+    store.predictions.save_prediction(predict(QUESTION, ("Natalie Wood",), system="other", rows=rows))
+    app = answered(annotate, store, predict(QUESTION, ("Natalie Wood",)), systems=("scripted", "other"), **JUDGING)
+    assert "0 of 2 answers judged" in texts(app)
 
 
 def test_shortcuts_belong_to_the_answer_in_turn(annotate: Open, store: Store) -> None:
@@ -382,4 +408,94 @@ def test_all_shortcuts_are_safe(annotate: Open, store: Store) -> None:
         assert keys
         assert len(keys) == len(set(keys)), keys
         for key in keys:
-            assert SAFE.fullmatch(key) or SAFE.fullmatch(key.upper()) or key.lower() == "ctrl+enter", key
+            assert SAFE_SHORTCUTS.fullmatch(key) or SAFE_SHORTCUTS.fullmatch(key.upper()) or key.lower() == "ctrl+enter", key
+
+
+# ---------------------------------------------------------------- finding one's way
+
+
+def test_the_project_with_work_for_me_opens_and_the_sidebar_says_so(annotate: Open, store: Store) -> None:
+    first = make_project(store, name="Pilot", thresholds={"must_read": 0})
+    app = annotate("Ann", project=first.id)
+    click(app, "kind", "none")
+    fine(click(app, "submit"))
+    make_project(store, name="Newer")
+    assert annotate("Ann").selectbox(key="annotate.project").value != first.id
+    (submission,) = store.submissions.submissions(first.id, "me")
+    store.returns.return_item(submission.item, "Ann", "generation", "Look again.", "me")
+    app = fine(annotate("Ann"))
+    assert app.selectbox(key="annotate.project").value == first.id
+    assert "Look again." in texts(app)
+    assert "1 sent back in Pilot" in [link.proto.label for link in app.get("page_link")]
+
+
+def test_a_validator_begins_with_validation_and_holds_nothing_else(open_app: Open, store: Store) -> None:
+    project = make_project(store, stages=("generation", "validation"))
+    people.add(store, people.manager(store), "Vera", "validator")
+    app = fine(open_app("annotate", store.people.sign_in("Vera", people.PASSWORD)))
+    assert "nothing left" in texts(app)
+    assert store.items.progress(project.id, "Mia")["generation"].leased == 0
+
+
+def test_the_last_item_can_be_reopened_after_a_reload(annotate: Open, store: Store) -> None:
+    project = make_project(store, thresholds={"must_read": 0})
+    app = annotate(project=project.id)
+    click(app, "kind", "none")
+    click(app, "submit")
+    app = annotate(project=project.id)
+    app.button(key="annotate.reopen").click().run()
+    fine(app)
+    assert QUESTION in texts(app)
+    assert store.submissions.submissions(project.id, "me") == []
+
+
+def test_where_nothing_is_left_the_next_stage_is_offered(annotate: Open, store: Store) -> None:
+    for system in ("scripted", "other"):
+        store.predictions.save_prediction(predict(QUESTION, system=system))
+    stages = ("generation", "judging")
+    project = make_project(
+        store, stages=stages, systems=("scripted", "other"), questions=(QUESTION,), thresholds={"must_read": 0}
+    )
+    app = annotate(project=project.id)
+    click(app, "kind", "none")
+    click(app, "submit")
+    app.button(key="annotate.following").click().run()
+    assert "**In both sets**" in texts(fine(app))
+
+
+def test_a_long_question_is_folded(annotate: Open, store: Store) -> None:
+    question = "Who played Maria " + "and who sang it " * 120 + "?"
+    make_project(store, questions=(question,))
+    app = fine(annotate())
+    assert len(app.subheader[0].value) < 400
+    assert question in texts(app)
+
+
+def test_what_nobody_sees_is_removed_from_what_is_pasted(annotate: Open, store: Store) -> None:
+    make_project(store, thresholds={"must_read": 0})
+    app = annotate()
+    click(app, "kind", "single")
+    write(app, "Nata\u00adlie\tWood", "answers", 0)
+    assert find(app.text_input, "answers", 0).value == "Natalie Wood"
+    assert "invisible characters" in texts(app)
+    fine(click(app, "submit"))
+    assert sent(store).content.annotation.pairs[0].answers == ("Natalie Wood",)
+
+
+def test_two_drafts_are_compared_by_their_words_and_titles(annotate: Open, store: Store) -> None:
+    app = answered(annotate, store, questions=(QUESTION,))
+    other = annotate()
+    click(app, "accept", 0)
+    click(other, "accept", 1)
+    shown = texts(other)
+    assert "West Side Story (1961 film)" in shown  # a title, not "p1"
+    assert "Answer: Natalie Wood" in shown
+    assert "A single answer  \n" in shown  # equal in both, so it is not marked
+    assert ":orange-background[Answer: Rachel Zegler]" in shown
+
+
+def test_the_count_of_a_project_with_gold_items_is_no_bar_that_stays_at_zero(annotate: Open, store: Store) -> None:
+    make_project(store, gold_rate=0.2)
+    app = fine(annotate())
+    assert not app.get("progress")
+    assert "You: 0" in texts(app)

@@ -9,15 +9,16 @@ from annotation_samples import do, single, take, validate
 from page_helpers import QUESTION, Open, texts
 from test_annotate import JUDGING, answered, keyed, sent
 
-from pages.annotate.stage_info import by_stage, remaining
+from pages.annotate.stage_info import remaining
 from pages.manage.guidelines import template
+from pages.ui.stages import by_stage
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
 
 
 def test_every_passage_of_an_answer_is_shown_whole(annotate: Open, store: Store) -> None:
-    """What proves an answer may stand in its second passage, far from its name."""
+    """The proof of an answer may be in its second passage, far from its name."""
     filler = "The team played again and again. " * 20
     rows = [
         ("m1", "World Cup 1970", f"Gerd Müller was the leading scorer with ten goals. {filler}"),
@@ -138,7 +139,7 @@ def test_the_guidelines_begin_with_the_part_of_the_stage(annotate: Open, store: 
 def test_the_most_probable_suggestion_comes_first(annotate: Open, store: Store) -> None:
     app = answered(annotate, store, predict(QUESTION, probabilities=(0.2, 0.9, 0.5)))
     badges = [m.value for m in app.markdown if "gray-badge" in m.value]
-    assert [percent for badge in badges for percent in ("90%", "50%", "20%") if percent in badge] == ["90%", "50%", "20%"]
+    assert [score for badge in badges for score in ("0.90", "0.50", "0.20") if score in badge] == ["0.90", "0.50", "0.20"]
     click(app, "accept", 0)
     click(app, "read", 1)
     fine(click(app, "submit"))

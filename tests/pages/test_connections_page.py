@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -16,11 +17,18 @@ from pages.session import shared
 from storage.store import Store
 
 
-def test_without_a_language_model_it_says_what_to_set(open_app: Open) -> None:
+@pytest.mark.parametrize("bundled", [False, True])
+def test_without_a_language_model_it_says_what_to_set(
+    open_app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bundled: bool
+) -> None:
+    monkeypatch.setattr(loading, "BUNDLED", tmp_path)
+    if bundled:
+        (tmp_path / "language").mkdir()
+        (tmp_path / "language" / "config.json").write_text('{"kind": "language"}')
     app = open_app("connections")
     assert not app.exception
     assert "AMBISCOPE_LM_URL" in texts(app)
-    assert not [b for b in app.button if b.key == "connections.test"]
+    assert [b.key for b in app.button if b.key == "connections.test"] == ["connections.test"] * bundled
 
 
 @pytest.mark.parametrize(("url", "works"), [("scripted:", True), ("http://127.0.0.1:9/v1", False)])

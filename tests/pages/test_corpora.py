@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from core.retrieval.library import CorpusLibrary
 from core.retrieval.starter import coverage
 from core.settings import Settings
 from pages.corpora import builds
+from pages.ui.formatting import local_time
 
 
 def table(app: AppTest, column: str) -> Any:
@@ -158,7 +160,7 @@ def test_of_two_stopped_uploads_the_later_one_goes_on(settings: Settings, monkey
     folders = iter("ba")
     monkeypatch.setattr(builds.uuid, "uuid4", lambda: Mock(hex=next(folders)))
     uploads = [builds.save_upload(settings.home, "half", [File(name)]) for name in ("wrong.tsv", "right.tsv")]
-    os.utime(uploads[0].folder / builds.NAMES, (0, 0))
+    os.utime(uploads[0].folder / builds.NAMES_FILE, (0, 0))
     assert builds.pending_uploads(settings.home, "half") == uploads
 
 
@@ -211,3 +213,13 @@ def test_a_damaged_corpus_is_told_and_can_be_deleted(open_app: Open, corpus: str
     assert "delete the corpus and build it again" in texts(app)
     delete(app, "small")
     assert not (settings.corpora_dir / "small").exists()
+
+
+def test_times_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on every other page; the manifest has UTC."""
+    with monkeypatch.context() as abroad:
+        abroad.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        assert local_time("2026-01-31T22:30:00+00:00") == local_time("2026-01-31T22:30:00") == "2026-02-01 07:30"
+        assert local_time("") == ""
+    time.tzset()

@@ -22,10 +22,11 @@ from core.evaluation.plan import EvaluationPlan
 from core.evaluation.published import published
 from core.metrics.errors import BUCKETS
 from core.settings import Settings
-from pages.evaluate import compare, source, start_form
+from pages.evaluate import compare, start_form
 from pages.evaluate.charts import CHARTS, RELIABILITY, UNRANKED, ChartRequest
 from pages.evaluate.data import VIEWS, names
-from pages.jobs.background import jobs_of
+from pages.session import run_source
+from pages.session.background import jobs_of
 from pages.ui import charts as drawing
 from pages.ui.tables import csv
 from storage.access.preferences import Preferences
@@ -84,7 +85,7 @@ def field(app: AppTest, start: str) -> Any:
 
 
 def test_an_empty_database_says_what_to_do(open_app: Open, settings: Settings) -> None:
-    Preferences(settings.home).put("me", source.PREFERENCE, source.HIDDEN)
+    Preferences(settings.home).put("me", run_source.PREFERENCE, run_source.HIDDEN)
     app = fine(open_app("evaluate"))
     assert "No run is stored yet" in texts(app)
     for view in VIEWS:
@@ -137,7 +138,9 @@ def test_charts_without_their_data_are_not_offered(open_app: Open, store: Store)
     save(store, "one-pass")
     save(store, "a-system-that-is-gone")
     app = fine(open_app("evaluate"))
-    assert not {"Training-set size", "Ablations", "Zero-shot and decoding"} & set(kinds(app))
+    absent = {"Training-set size", "Ablations", "Zero-shot and decoding"}
+    assert not absent & set(kinds(app))
+    assert all(name in app.selectbox(key="evaluate.kind").help for name in absent)
 
 
 def test_the_filters_narrow_the_table(open_app: Open, store: Store) -> None:
@@ -203,6 +206,23 @@ def test_two_runs_opens_on_the_default_system_and_the_best_other_one(store: Stor
     newest = list(store.evaluations.evaluations())
     assert compare.default_pair(newest, "F1 answer", "all") == (ids[settings.system], ids["fid"])
     assert compare.default_pair(newest[1:], "F1 answer", "all") == (ids["fid"], ids["one-pass"])
+
+
+def test_the_lower_brier_score_is_the_better_one(
+    open_app: Open, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("test_evaluate.METRICS", ("Brier", "answers"))
+    monkeypatch.setattr(compare, "MAX_P_VALUE", 2.0)  # five questions
+    ids = {name: save(store, name, level) for name, level in (("one-pass", 0.7), ("fid", 0.3), (settings.system, 0.5))}
+    assert compare.default_pair(list(store.evaluations.evaluations()), "Brier", "all") == (ids[settings.system], ids["fid"])
+    app = fine(open_app("evaluate"))
+    app.selectbox(key="evaluate.metric").set_value("Brier").run()
+    assert list(leaderboard(fine(app))["run"]) == ["fid", settings.system, "one-pass"]
+    app = fine(show(app, "Two runs"))
+    verdicts = next(d.value for d in app.dataframe if "verdict" in d.value).set_index("metric")
+    assert verdicts.loc["Brier", "verdict"] == "B is better"
+    assert verdicts.loc["answers", "verdict"] == "A is higher"  # neither more nor fewer is better
+    assert "Brier: A is better on 0 questions and B on 5" in texts(app)
 
 
 # ---------------------------------------------------------------- starting, stopping, storing
@@ -313,7 +333,7 @@ def test_uploads_are_checked(open_app: Open, settings: Settings, store: Store) -
         ("../a b.jsonl", first, "a_b.jsonl: 1 question saved"),
         ("a b.jsonl", second, "1 question saved"),  # beside the first: runs and their `Resume` name the file
         ("a b.jsonl", first, "a_b.jsonl: 1 question saved"),
-        ("bad.jsonl", b"{}\n", "a row needs 'answers'"),
+        ("bad.jsonl", b"{}\n", "of the layouts ambignq"),
     ):
         app.file_uploader(key="evaluate.upload.file").set_value([(name, body, "application/json")])
         button(app, "Save question file").click().run()

@@ -21,7 +21,7 @@ from core.models.language.scripted import ScriptedLanguageModel
 from core.settings import Settings
 from pages.evaluate import judges as judges_view
 from pages.evaluate.judges import model_of, prompts_of
-from storage.analysis.judges import NOBODY
+from storage.analysis.judges import NOBODY_JUDGED
 from storage.store import Store
 
 ABOUT = {
@@ -80,7 +80,7 @@ def test_undefined_until_people_have_judged(open_app: Open, store: Store) -> Non
     for view, kind in VIEWS:
         rows = judges(choose(app, view, kind=kind)).to_dict("records")
         values = {(row["Kappa with people"], row["n"], row["Why undefined"]) for row in rows}
-        assert values == {("undefined", 0, NOBODY)}, (view, kind)
+        assert values == {("undefined", 0, NOBODY_JUDGED)}, (view, kind)
     assert judges(choose(app, "All runs", "F1 answer", "Quality")).empty  # nothing judged on it
 
 
@@ -115,7 +115,7 @@ def test_more_runs_than_are_calculated_at_once(open_app: Open, store: Store, mon
     save(store, "verdict", level=0.25)
     table = judges(choose(open_app("evaluate"), "All runs"))
     assert list(table["Kappa with people"]) == ["undefined", "undefined"]
-    assert list(table["Why undefined"]) == [NOBODY, judges_view.NOT_CALCULATED]
+    assert list(table["Why undefined"]) == [NOBODY_JUDGED, judges_view.NOT_CALCULATED]
 
 
 # ---------------------------------------------------------------- parts

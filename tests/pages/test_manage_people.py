@@ -57,7 +57,7 @@ def test_a_person_may_have_any_name(open_app: Open, store: Store, name: str) -> 
 
 
 def test_people_are_listed_by_the_page(open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manage_people, "PAGE", 2)
+    monkeypatch.setattr(manage_people, "LINES_PER_PAGE", 2)
     people.manager(store)
     for name in ("Ann", "Ben"):
         people.add(store, "Mia", name, "annotator")

@@ -13,16 +13,18 @@ from streamlit.testing.v1 import AppTest
 from test_evaluate import save
 
 from core import cli
+from core import types as t
 from core.engine import SystemStatus
 from core.evaluation.plan import evaluate
 from core.evaluation.published import EXAMPLES, examples, published
 from core.settings import Settings
 from core.systems import SYSTEMS, options_of
 from core.text import find_spans
-from pages.evaluate import source
 from pages.explore import pasted
-from pages.jobs.background import jobs_of
+from pages.explore.paper_answers import compared
 from pages.papers import tables
+from pages.session import run_source
+from pages.session.background import jobs_of
 from storage.access.preferences import Preferences
 from storage.store import Store
 
@@ -32,7 +34,7 @@ Page = Callable[[], AppTest]
 @pytest.fixture
 def page(open_app: Open, settings: Settings, corpus: str) -> Page:
     """Without the shipped runs, which take a while to load."""
-    Preferences(settings.home).put("me", source.PREFERENCE, source.HIDDEN)
+    Preferences(settings.home).put("me", run_source.PREFERENCE, run_source.HIDDEN)
     return lambda: fine(open_app("papers"))
 
 
@@ -66,6 +68,26 @@ def test_one_click_asks_a_worked_example_beside_the_papers_answers(page: Page, s
     assert [(p.title, p.text) for p in stored.question.passages or ()] == [(p.title, p.text) for p in example.passages]
     shown = texts(app)
     assert all(answer in shown for answers in example.extra["published"].values() for answer in answers)
+    assert any(mark in shown for mark in ("matched", "missed"))
+
+
+def test_the_papers_answers_and_ours_are_marked() -> None:
+    example = next(e for e in examples() if e.id == "ambigprompt-table-8")
+    ours = [
+        t.Answer("aki", 0.9),
+        t.Answer("Kissy", 0.5, (t.Evidence("p", 0, 12, "Kissy Suzuki"),)),
+        t.Answer("Helga Brandt", 0.4),
+    ]
+    rows = {row.text: (row.published, row.mark) for row in compared(example, ours)}
+    assert list(example.extra["published"]) == ["FiD", "AmbigPrompt", "people"]
+    assert rows == {
+        "Aki": ((False, True, True), "matched"),
+        "Akiko Wakabayashi": ((True, True, True), "missed"),
+        "Kissy Suzuki": ((False, True, True), "matched"),
+        "Mie Hama": ((False, False, True), "missed"),
+        "yasuko nagazumi": ((False, True, False), ""),
+        "Helga Brandt": ((False, False, False), "added"),
+    }
 
 
 # ---------------------------------------------------------------- tables
@@ -119,7 +141,7 @@ def test_a_button_runs_the_systems_of_a_table_here(page: Page, store: Store, mon
     assert app.success
 
 
-@pytest.mark.parametrize("gone", ["pages.evaluate.start_form.question_files", "pages.session.shared.systems"])
+@pytest.mark.parametrize("gone", ["pages.session.evaluations.question_files", "pages.session.shared.systems"])
 def test_a_table_without_its_question_file_or_a_ready_system_starts_nothing(
     page: Page, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:

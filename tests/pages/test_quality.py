@@ -1,20 +1,24 @@
-"""The quality page: what it says of an empty store, a journey from judgments to a snapshot, and the loop with a stand-in."""
+"""The quality page: what it says of an empty store, a journey from judgments to a snapshot, and retraining with a stand-in."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from annotate_helpers import predict
+from annotate_helpers import make_project, predict
+from annotation_samples import do
 from page_helpers import QUESTION, Open, button, ended, texts
 from storage_samples import annotate
 
 from core import types as t
 from core.errors import AmbiscopeError
+from core.metrics.significance.compare import compare_values
 from core.settings import Settings
-from pages.quality import tables, training_loop
+from pages.quality import tables
+from pages.session import retraining
+from pages.session.snapshots import summary
 from storage.analysis.agreement import quality
-from storage.analysis.loop import Difference, LoopOptions, LoopResult
+from storage.analysis.retraining import Retrained
 from storage.store import Store
 
 PAIRS = (t.QAPair("Who played her in 1961?", ("Natalie Wood",)), t.QAPair("Who played her in 2021?", ("Rachel Zegler",)))
@@ -73,12 +77,40 @@ def test_from_judgments_to_a_snapshot(open_app: Open, store: Store, settings: Se
     ended(button(app, "Take snapshot").click().run(), "snapshots")
     assert "Snapshot 1 was taken." in texts(app)
     (snapshot,) = store.exports.snapshots()
-    assert (snapshot.note, snapshot.filters["pseudonyms"]) == ("first round", True)
+    assert (snapshot.note, snapshot.filters["pseudonyms"], snapshot.filters["answers"]) == ("first round", True, "final")
     files = store.exports.snapshot_files(1, settings.home / "snapshots")
     assert "Ada" not in files["csv"].read_text(encoding="utf-8-sig")
     app.multiselect(key="quality.people").set_value(["Ada"]).run()
     assert not app.exception
     assert app.dataframe[0].value.set_index("Measure").loc["answer F1", "Value"] == "undefined"
+
+
+def test_a_snapshot_of_all_contributions_and_what_a_final_one_leaves_out(open_app: Open, store: Store) -> None:
+    project = make_project(store, stages=("generation", "validation"), thresholds={"must_read": 0})
+    do(store, project, "Ada", "Carol")
+    app = open_app("manage")
+    app.segmented_control(key="manage.section").set_value("Export").run()
+    for number, answers in enumerate(("final", "all"), 1):
+        app.segmented_control(key="quality.snapshot.answers").set_value(answers)
+        ended(button(app, "Take snapshot").click().run(), "snapshots")
+        assert f"Snapshot {number} was taken." in texts(app)
+    everything, final = store.exports.snapshots()
+    assert (final.filters["answers"], everything.filters["answers"]) == ("final", "all")
+    assert final.counts["ambignq"]["items_waiting_for_validation"] == final.counts["ambignq"]["items_unfinished"] == 1
+    assert summary(final).endswith("Left out: 1 unfinished, 1 waiting for validation.")
+    assert (everything.counts["csv"]["generation"], everything.counts["ambignq"]["annotations"]) == (1, 1)
+
+
+def test_days_are_drawn(open_app: Open, store: Store) -> None:
+    project = make_project(store, thresholds={"must_read": 0})
+    do(store, project, "Ada", "Carol")
+    app = open_app("quality")
+    app.selectbox(key="quality.project").set_value(project.id).run()
+    for measure in tables.DAY_MEASURES:
+        app.segmented_control(key="quality.days.measure").set_value(measure).run()
+        assert not app.exception
+    (row,) = next(shown.value for shown in app.dataframe if "Minutes" in shown.value).to_dict("records")
+    assert (row["Person"], row["Items"]) == ("Ada", 1)
 
 
 def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Open, store: Store, settings: Settings) -> None:
@@ -90,8 +122,8 @@ def test_a_snapshot_without_its_files_hides_nothing_else(open_app: Open, store: 
     app = open_app("quality")
     assert not app.exception
     assert any("0002" in str(e.value) for e in app.error)
-    assert [s.value for s in app.subheader] == ["Snapshots", "Training loop"]
-    assert app.text_input(key="quality.loop.name").value
+    assert [s.value for s in app.subheader] == ["Snapshots", "Retraining"]
+    assert app.number_input(key="quality.retraining.minutes").value
     app.selectbox(key="quality.snapshot.number").set_value(1).run()
     assert not app.error
 
@@ -108,33 +140,28 @@ def test_tables_of_the_page(store: Store) -> None:
     assert tables.pairs(report)[0]["Other person"] == "Bob"
 
 
-def test_the_loop_button(open_app: Open, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retraining_from_the_page(open_app: Open, store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(store)
-    loops: list[LoopOptions] = []
+    begun: list[tuple[int, float]] = []
 
-    def stand_in(_store: Store, _settings: Settings, options: LoopOptions, *, progress: Any) -> LoopResult:
-        loops.append(options)
-        progress("training: step 3", 0.5)
-        if options.out.name == "loop-broken":
-            raise AmbiscopeError("train answerer failed (exit 1): no room")
-        d = Difference("F1 answer", 0.4, 0.5, 40, 0.1, (0.02, 0.18), 0.01)
-        return LoopResult(1, "/weights/best", "a", "b", "better", (d,), 40, 2, 7)
+    def stand_in(_store: Store, _settings: Settings, snapshot: int, minutes: float, progress: Any) -> Retrained:
+        begun.append((snapshot, minutes))
+        progress("training", 0.5)
+        if len(begun) == 1:
+            raise AmbiscopeError("train failed (exit 1): no room")
+        difference = compare_values([0.5, 0.6, 0.7], [0.4, 0.4, 0.4], samples=50)
+        return Retrained(snapshot, 7, "/weights/best", "a", "b", "better", difference)
 
-    monkeypatch.setattr(training_loop, "run_loop", stand_in)
+    monkeypatch.setattr(retraining, "retrain", stand_in)
     app = open_app("quality")
-    app.text_input(key="quality.loop.name").set_value("../not a name")
-    button(app, "Train and evaluate").click().run()
-    assert "is not a valid name" in texts(app)
-    for name, outcome in (
-        ("broken", "no room"),
-        ("first", "The new model is better"),
-        ("loop-first", "The new model is better"),
-    ):
-        app.text_input(key="quality.loop.name").set_value(name)
-        app.number_input(key="quality.loop.minutes").set_value(5)
-        ended(button(app, "Train and evaluate").click().run(), "loops")
-        assert outcome in texts(app)
-        button(app, "Dismiss").click().run()
-        assert outcome not in texts(app)
-    assert (loops[1].out, loops[1].minutes, loops[1].steps) == (settings.runs_dir / "loop-first", 5.0, None)
-    assert loops[2] == loops[1]  # by the name that its job had
+    app.number_input(key="quality.retraining.minutes").set_value(5)
+    ended(button(app, "Train and evaluate").click().run(), "trainings")
+    assert "no room" in texts(app)
+    ended(button(app, "Resume").click().run(), "trainings")
+    assert "The new model is better" in texts(app)
+    assert begun == [(1, 5.0), (1, 5.0)]  # with the snapshot that was taken
+    button(app, "Dismiss").click().run()
+    assert "The new model is better" not in texts(app)
+    app.selectbox(key="quality.retraining.snapshot").set_value(1)
+    ended(button(app, "Train and evaluate").click().run(), "trainings")
+    assert (begun[2:], len(store.exports.snapshots())) == ([(1, 5.0)], 1)

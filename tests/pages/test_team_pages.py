@@ -1,11 +1,13 @@
-"""What a team does on the pages: assigning, commenting, error labels, gold items among the work, adding a result to a project."""
+"""A team's work on the pages: assigning, commenting, error labels, gold items among the work, adding a result to a project."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import people
 import pytest
 from annotate_helpers import click, fine, make_project, predict
+from annotation_samples import judge_all
 from page_helpers import QUESTION, TIMEOUT, Open, texts
 from streamlit.testing.v1 import AppTest
 from test_annotate import sent
@@ -13,6 +15,7 @@ from test_annotate import sent
 from core import types as t
 from core.errors import InputError
 from pages.manage.assignments import numbers
+from storage.records.projects import Project
 from storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("light")
@@ -64,7 +67,7 @@ def test_comments_error_labels_and_gold_on_the_annotate_page(annotate: Open, sto
     assert "gold" not in texts(app).casefold()
     app.text_area(key=f"comments.{item}.me.text").set_value("Does the **film** of 2021 count?").run()
     fine(click(app, f"comments.{item}.add"))
-    assert [c.text for c in store.comments.comments(item, "me")] == ["Does the **film** of 2021 count?"]
+    assert [c.text for c in store.comments.thread(item, "me").comments] == ["Does the **film** of 2021 count?"]
     assert "film of 2021" in texts(app).replace("*", "")
     pills = [p for p in app.pills if p.key and ".errors." in p.key]
     assert len(pills) == 3
@@ -85,11 +88,64 @@ def test_a_result_is_added_to_a_project(store: Store, open_app: Open) -> None:
 
     def script(saved: str) -> None:
         from pages.explore import to_project
-        from pages.explore.corrections import Corrections
+        from pages.explore.corrections import PredictionCorrections
 
-        to_project.draw(saved, "explore.x", Corrections(frozenset({1}), ("c",)))
+        to_project.draw(saved, "explore.x", PredictionCorrections(frozenset({1}), ("c",)))
 
     app = fine(AppTest.from_function(script, default_timeout=TIMEOUT, kwargs={"saved": saved}).run())
     fine(click(app, "explore.x.project.add"))
     (item,) = (i.id for i in store.items.items(project.id, "me", stage="generation"))
     assert [s.text for s in store.submissions.suggestions(item, "me")] == ["a", "c"]
+
+
+def test_a_new_comment_is_told_read_answered_and_resolved(open_app: Open, store: Store) -> None:
+    project = make_project(store)
+    people.add(store, people.manager(store), "Ann", "annotator")
+    task = store.queue.next_item(project.id, "Ann", "generation")
+    assert task is not None
+    store.comments.comment(task.item, "Ann", "Does the film count, @Mia?")
+    mia = store.people.sign_in("Mia", people.PASSWORD)
+    assert "1 new comment in Musicals, 1 mention of you" in links(fine(open_app("explore", mia)))
+    app = fine(open_app("manage", mia, project=project.id))
+    assert "Does the film count" in texts(app)
+    assert ":orange-badge[for you]" in texts(app)
+    assert not links(app.run())  # it was read
+    app.text_area(key=f"comments.{task.item}.Mia.text").set_value("Yes.").run()
+    fine(click(app, f"comments.{task.item}.add"))
+    fine(click(app, "resolve", store.comments.thread(task.item, "Mia").comments[0].id))
+    assert "resolved by Mia" in texts(app)
+
+    ann = store.people.sign_in("Ann", people.PASSWORD)
+    assert "1 new comment in Musicals" in links(open_app("explore", ann))
+    assert "Yes." in texts(fine(open_app("annotate", ann, view="mine")))
+
+
+def test_a_run_that_is_judged_blind_opens_on_explore_when_ones_own_judging_is_final(open_app: Open, store: Store) -> None:
+    saved = store.predictions.save_prediction(predict(QUESTION))
+    values = {"stages": ("judging",), "systems": ["scripted"], "annotators_per_item": 2, "questions": (QUESTION,)}
+    project = make_project(store, **values)
+    people.manager(store)
+    for name in ("Ann", "Ben"):
+        people.add(store, "Mia", name, "annotator")
+    judge(store, project, "Ben")
+    ann = store.people.sign_in("Ann", people.PASSWORD)
+    app = open_app("explore", ann, prediction=saved)
+    assert "judged blind" in app.error[0].value
+    assert not app.exception
+    assert "Ben" not in texts(app)
+    assert not [b for b in app.button if b.key == "explore.blind.show"]
+    judge(store, project, "Ann")
+    app = open_app("explore", ann, prediction=saved)
+    app.button(key="explore.blind.show").click().run()
+    assert "Ben: **correct**" in texts(fine(app))
+
+
+def judge(store: Store, project: Project, name: str) -> None:
+    task = store.queue.next_item(project.id, name, "judging")
+    assert task is not None
+    sheet = store.reviews.judging_sheet(task.item, name)
+    store.submissions.submit(task.item, name, "judging", judge_all(sheet), seconds=1)
+
+
+def links(app: AppTest) -> list[str]:
+    return [link.proto.label for link in app.get("page_link") if " in " in link.proto.label]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import stat
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,9 @@ import pytest
 
 from core.errors import InputError, StorageError
 from core.retrieval import build
-from core.retrieval.library import CorpusLibrary
+from core.retrieval.library import BuildOptions, CorpusLibrary
 from core.retrieval.readers import zips
-from core.retrieval.readers.lines import Limits
+from core.retrieval.readers.lines import Limits, Source
 from core.types import Passage
 
 FILES = {
@@ -148,10 +150,10 @@ def test_a_file_that_changes_while_it_is_read(library: CorpusLibrary, tree: Tree
     folder = tree("docs", {"a.md": "# A\nWords.", "b.md": "# B\nWords."})
     reading = build.read_passages
 
-    def changing(path: Path, *args: Any, **options: Any) -> Any:
-        yield from reading(path, *args, **options)
-        if path.name == "a.md":
-            path.write_text("# A\nWords, and more.")
+    def changing(file: Source, *args: Any) -> Any:
+        yield from reading(file, *args)
+        if file.path.name == "a.md":
+            file.path.write_text("# A\nWords, and more.")
 
     monkeypatch.setattr(build, "read_passages", changing)
     with pytest.raises(InputError, match=r"a\.md changed while it was read"):
@@ -162,7 +164,7 @@ def test_a_file_that_changes_while_it_is_read(library: CorpusLibrary, tree: Tree
     assert [(r.file, "changed while" in r.reason) for r in report.rejected] == [("a.md", True)]
     assert [p.id for p in stored(library, "docs")] == ["b.md"]
     monkeypatch.undo()
-    library.create("docs", [folder], replace=True)
+    library.create("docs", [folder], options=BuildOptions(replace=True))
     assert [p.text for p in stored(library, "docs")] == ["Words, and more.", "Words."]
 
 
@@ -171,3 +173,33 @@ def test_an_upload_unpacks_to_what_the_settings_allow(tmp_path: Path) -> None:
         packed.writestr("a.txt", "words " * 400_000)
     with pytest.raises(InputError, match="at most 1 MB"):
         zips.unpacked(tmp_path / "a.zip", tmp_path / "out", Limits(10**6, 2**20, 9, 9, 9), lambda row: None)
+
+
+def test_gzipped_files_of_a_zip_count_with_what_they_unpack_to(tmp_path: Path, limits: Limits) -> None:
+    """One sum over all layers: each is small, and unpacks to less than its own bound."""
+    packed_rows = gzip.compress(b'{"text": "words of a row"}\n' * 200_000, 9)
+    path = zip_of(tmp_path / "a.zip", {f"{n}.jsonl.gz": packed_rows for n in range(20)})
+    with pytest.raises(InputError, match=r"a\.zip unpacks to \d+ MB or more"):
+        zips.unpacked(path, tmp_path / "out", limits, lambda row: None)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_damaged_gzip_in_a_zip_is_listed(library: CorpusLibrary, tmp_path: Path) -> None:
+    path = zip_of(tmp_path / "a.zip", {"a.md": "Words.", "b.tsv.gz": gzip.compress(b"1\tx\tT\n" * 1000)[:-20]})
+    assert [r.file for r in library.create("docs", [path]).rejected] == ["b.tsv.gz"]
+
+
+@pytest.mark.parametrize("claimed", [None, 3])
+def test_a_zip_of_too_many_entries_is_refused_before_they_are_read(
+    tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch, claimed: int | None
+) -> None:
+    """The number that the zip's end claims does not matter."""
+    monkeypatch.setattr(zips, "MAX_FILES", 50)
+    path = zip_of(tmp_path / "a.zip", {f"{n}.png": "" for n in range(101)})
+    if claimed:
+        content = bytearray(path.read_bytes())
+        content[-14:-10] = struct.pack("<HH", claimed, claimed)
+        path.write_bytes(content)
+    monkeypatch.setattr(zips.zipfile, "ZipFile", Mock(side_effect=AssertionError("it was opened")))
+    with pytest.raises(InputError, match=r"a\.zip has 101 entries or more; at most 50 files"):
+        zips.unpacked(path, tmp_path / "out", limits, lambda row: None)

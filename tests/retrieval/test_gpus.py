@@ -23,7 +23,7 @@ class Options:
 
 
 class Device:
-    """What a GPU index does that matters here: it breaks when two threads search at once, and its memory holds `room` questions."""
+    """A stand-in for a GPU index: it breaks when two threads search at once, and its memory holds `room` questions."""
 
     def __init__(self, index: Any, options: Options, gpus: list[int], room: int) -> None:
         self.index, self.options, self.gpus, self.room = index, options, gpus, room
@@ -74,7 +74,7 @@ def opened(folder: Path, kind: str, device: str = "auto", spread: Any = "replica
     vectors = unit(400)
     vectors.tofile(folder / ix.VECTORS)
     ix.build_index(kind, vectors, folder / ix.INDEX)
-    manifest = ix.Manifest("hashing", 64, 400, kind, "d" * 64, faiss.__version__, "2026-01-01T00:00:00+00:00")
+    manifest = ix.IndexManifest("hashing", 64, 400, kind, "d" * 64, faiss.__version__, "2026-01-01T00:00:00+00:00")
     return ix.VectorIndex(folder, manifest, device, spread)
 
 

@@ -19,8 +19,8 @@ from core.retrieval import index as ix
 TEXTS = [f"passage number {i} about topic {i % 17} and thing {i % 5}" for i in range(300)]
 
 
-def manifest(kind: str = "flat", count: int = 300, dimension: int = 64) -> ix.Manifest:
-    return ix.Manifest("hashing", dimension, count, kind, "d" * 64, faiss.__version__, "2026-01-01T00:00:00+00:00")
+def manifest(kind: str = "flat", count: int = 300, dimension: int = 64) -> ix.IndexManifest:
+    return ix.IndexManifest("hashing", dimension, count, kind, "d" * 64, faiss.__version__, "2026-01-01T00:00:00+00:00")
 
 
 def write(
@@ -83,7 +83,7 @@ class Interrupted(HashingEncoder):
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ix, "SHARD", 64)
+    monkeypatch.setattr(ix, "SHARD_TEXTS", 64)
 
 
 def test_the_room_for_the_vectors_is_reserved_before_they_are_made(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_each_difference_is_named_with_the_command(field: str, value: object, me
 def test_damaged_manifest(tmp_path: Path, content: str) -> None:
     (tmp_path / ix.MANIFEST).write_text(content)
     with pytest.raises(IndexMismatchError, match="again"):
-        ix.Manifest.load(tmp_path)
+        ix.IndexManifest.load(tmp_path)
 
 
 def test_index_file_missing_damaged_or_of_another_kind_or_count(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from core.retrieval import build, known_passages
 from core.retrieval.corpus import PASSAGES
-from core.retrieval.library import Corpus, CorpusLibrary
+from core.retrieval.library import BuildOptions, Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
+from core.retrieval.readers.lines import Source
 from core.settings import Settings
 
 Tree = Callable[[str, dict[str, str]], Path]
@@ -34,9 +35,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that were read."""
     names: list[str] = []
 
-    def counted(path: Path, *args: object, name: str, **kw: object) -> object:
-        names.append(name)
-        return read_passages(path, *args, name=name, **kw)  # type: ignore[arg-type]
+    def counted(file: Source, *args: Callable[[str], bool]) -> object:
+        names.append(file.name)
+        return read_passages(file, *args)
 
     monkeypatch.setattr(build, "read_passages", counted)
     return names
@@ -44,7 +45,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def rebuilt(library: CorpusLibrary, folder: Path, settings: Settings, tmp_path: Path) -> Corpus:
     """Checks that it equals a corpus of the same files that replaces none."""
-    report = library.create("docs", [folder], replace=True)
+    report = library.create("docs", [folder], options=BuildOptions(replace=True))
     other = CorpusLibrary(replace(settings, home=tmp_path / "other"))
     fresh = other.create("fresh", [folder])
     assert (report.digest, report.files, report.rejected_total) == (fresh.digest, fresh.files, fresh.rejected_total)
@@ -92,7 +93,7 @@ def test_all_are_read_where_they_would_be_read_differently(
     else:
         monkeypatch.setattr(known_passages, "MAX_PASSAGES", 0)
     library = CorpusLibrary(settings)
-    library.create("docs", [folder], replace=True)
+    library.create("docs", [folder], options=BuildOptions(replace=True))
     assert read == sorted(FILES)
     texts = {p.text for p in library.open("docs").passages()}
     assert texts == {"They sail.", "Of cloth.", "Cars drive fast.", "Steam ships, too."}

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.models.encoders.sentence_encoder import HashingEncoder, Kind, Vectors, load_encoder, passage_text
+from core.models.encoders.sentence_encoder import HashingEncoder, TextKind, Vectors, load_encoder, passage_text
 from core.retrieval import known_vectors
 from core.retrieval.known_vectors import FILE, load_precomputed, reusing, write_precomputed
-from core.retrieval.library import STARTER, CorpusLibrary
+from core.retrieval.library import STARTER, BuildOptions, CorpusLibrary
 from core.settings import ROOT, Settings
 from core.types import Passage
 
@@ -25,7 +25,7 @@ class Refusing:
 
     name, dimension = "hashing", 384
 
-    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+    def encode(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
         raise AssertionError("encoded although the vectors are there")
 
 
@@ -83,7 +83,7 @@ def test_unchanged_passages_keep_their_vectors(tree: Tree, settings: Settings) -
     library.create("docs", [tree("docs", texts_about("ships", "trains", "planes"))])
     assert len(encoder.encoded) == 3
     encoder.encoded.clear()
-    library.create("docs", [tree("docs", texts_about("ships", "cars", "planes", "bikes"))], replace=True)
+    library.create("docs", [tree("docs", texts_about("ships", "cars", "planes", "bikes"))], options=BuildOptions(replace=True))
     assert encoder.encoded == ["Title 1. A text about cars.", "Title 3. A text about bikes."]
     corpus = library.open("docs")
     assert np.allclose(corpus.vectors, HashingEncoder().encode([passage_text(p) for p in corpus.store]))

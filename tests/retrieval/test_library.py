@@ -18,7 +18,7 @@ from core.models.encoders.sentence_encoder import HashingEncoder, passage_text
 from core.retrieval import index as ix
 from core.retrieval.corpus import PassageWriter
 from core.retrieval.hybrid import BM25_WEIGHT
-from core.retrieval.library import Corpus, CorpusInfo, CorpusLibrary
+from core.retrieval.library import BuildOptions, Corpus, CorpusInfo, CorpusLibrary
 from core.retrieval.readers.lines import Limits
 from core.settings import ROOT, Settings
 
@@ -101,7 +101,7 @@ def test_an_empty_corpus_cannot_be_created_and_finds_nothing(library: CorpusLibr
     folder = library.folder / "hollow"
     with PassageWriter(folder) as writer:
         digest = writer.finish()
-    ix.Manifest("hashing", 64, 0, "flat", digest, "1.0", "2026-01-01").save(folder)
+    ix.IndexManifest("hashing", 64, 0, "flat", digest, "1.0", "2026-01-01").save(folder)
     with pytest.raises(NothingRetrievedError, match="'hollow' is empty"):
         library.open("hollow").search("x", 1)
 
@@ -187,7 +187,7 @@ def test_a_link_to_a_corpus_is_deleted_alone(library: CorpusLibrary, facts_file:
 
 
 def test_a_link_is_replaced_by_a_corpus_of_other_files(library: CorpusLibrary, elsewhere: Path, write: Write) -> None:
-    library.create("facts", [write("other.txt", "Other words.")], replace=True)
+    library.create("facts", [write("other.txt", "Other words.")], options=BuildOptions(replace=True))
     assert not (library.folder / "facts").is_symlink()
     assert elsewhere.is_dir()
     assert not list(library.folder.glob(".old-*"))
@@ -216,7 +216,7 @@ from pathlib import Path
 from core.retrieval import index
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
-index.SHARD = 32
+index.SHARD_TEXTS = 32
 stage, at = sys.argv[3], int(sys.argv[4])
 def progress(done, total, now):
     if now == stage and done >= at:
@@ -299,9 +299,9 @@ def test_creating_again(library: CorpusLibrary, facts_file: Path, facts: Corpus,
         library.create("facts", [many(write)])
     assert len(library.open("facts")) == 5
     with pytest.raises(InputError, match="no passage could be read"):
-        library.create("facts", [write("bad.tsv", "x\n")], replace=True)
+        library.create("facts", [write("bad.tsv", "x\n")], options=BuildOptions(replace=True))
     assert len(library.open("facts")) == 5
-    assert library.create("facts", [many(write)], replace=True).passages == 150
+    assert library.create("facts", [many(write)], options=BuildOptions(replace=True)).passages == 150
     assert len(library.open("facts")) == 150
 
 
@@ -309,7 +309,7 @@ def test_a_kill_between_old_and_new_keeps_one_of_them(library: CorpusLibrary, fa
     (library.folder / "facts").rename(library.folder / ".old-facts")
     assert len(library.open("facts")) == 5
     (library.folder / "facts").rename(library.folder / ".old-facts")
-    library.create("facts", [many(write)], replace=True)
+    library.create("facts", [many(write)], options=BuildOptions(replace=True))
     assert len(library.open("facts")) == 150
     assert not list(library.folder.glob(".old-*"))
 
@@ -364,7 +364,7 @@ def test_upload_limits_hold_by_default(settings: Settings, write: Write) -> None
     with pytest.raises(InputError, match="AMBISCOPE_MAX_UPLOAD_LINES"):
         library.create("many", [many(write)])
     assert library.list() == []
-    assert library.create("many", [many(write)], limits=Limits.for_own_files(settings)).passages == 150
+    assert library.create("many", [many(write)], options=BuildOptions(limits=Limits.for_own_files(settings))).passages == 150
 
 
 DAMAGED = {

@@ -19,10 +19,10 @@ import pytest
 
 from core.errors import FormatError, InputError
 from core.models.encoders.sentence_encoder import HashingEncoder, passage_text
-from core.retrieval.library import Corpus, CorpusLibrary
+from core.retrieval.library import BuildOptions, Corpus, CorpusLibrary
 from core.retrieval.readers import read_passages
 from core.retrieval.readers.folders import files_of
-from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected
+from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Source
 from core.retrieval.vectors import VectorFiles
 from core.retrieval.vectors import files_of as vector_files
 from core.settings import Settings
@@ -74,7 +74,7 @@ def parquet(folder: Path, **renamed: str) -> Path:
 
 def read(path: Path, limits: Limits, columns: Columns = DEFAULT_COLUMNS) -> tuple[list[Passage], list[Rejected]]:
     rejected: list[Rejected] = []
-    files = (read_passages(file.path, limits, rejected.append, columns=columns) for file in files_of([path]))
+    files = (read_passages(Source(file.path, limits, rejected.append, columns=columns)) for file in files_of([path]))
     return list(chain.from_iterable(files)), rejected
 
 
@@ -163,9 +163,9 @@ class Questions(HashingEncoder):
 def built(home: Path, passages: Path, *files: Path, **options: Any) -> Corpus:
     library = CorpusLibrary(Settings(home=home, encoder="hashing", device="cpu", **options.pop("settings", {})), Questions())
     vectors = VectorFiles(vector_files(files), **options)
-    report = library.create("things", [passages], vectors=vectors)
+    report = library.create("things", [passages], options=BuildOptions(vectors=vectors))
     assert not report.already_built
-    assert library.create("things", [passages], vectors=vectors).already_built
+    assert library.create("things", [passages], options=BuildOptions(vectors=vectors)).already_built
     return library.open("things")
 
 
@@ -225,7 +225,7 @@ def test_a_small_parquet_file_does_not_take_all_memory(tmp_path: Path, limits: L
     pq.write_table(one_value("text", "word " * 160_000, 10_000), path, compression="zstd")
     before = pa.default_memory_pool().max_memory()
     wide = replace(limits, max_line_chars=1_000_000)
-    assert next(read_passages(path, wide, lambda row: None)).text.startswith("word word")
+    assert next(read_passages(Source(path, wide, lambda row: None))).text.startswith("word word")
     assert pa.default_memory_pool().max_memory() - before < 200_000_000
 
 
@@ -271,7 +271,7 @@ def test_a_wrong_title_is_named_as_the_file_names_it(tmp_path: Path, limits: Lim
 
 @pytest.mark.parametrize("rows", [7, 8192])  # of a block
 def test_ids_beside_the_vectors(tmp_path: Path, passages: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr("core.retrieval.vectors.ROWS", rows)
+    monkeypatch.setattr("core.retrieval.vectors.BLOCK_ROWS", rows)
     for file, text in (("ids.txt", "".join(f"{i}\n" for i in reversed(IDS))), ("ids.json", json.dumps(IDS[::-1]))):
         (tmp_path / file).write_text(text)
         corpus = built(tmp_path / f"of-{file}", passages, npy(tmp_path, VECTORS[::-1]), ids=tmp_path / file)

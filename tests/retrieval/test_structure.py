@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers import read_passages
-from core.retrieval.readers.lines import Limits
+from core.retrieval.readers.lines import Limits, Source
 from core.retrieval.readers.structure import MAX_LISTING_WORDS, passages, section_title, slug
 from core.types import Passage
 
@@ -131,7 +131,7 @@ def read(path: Path, limits: Limits, name: str = "") -> list[Passage]:
     def refuse(row: object) -> None:
         raise AssertionError(row)
 
-    return list(read_passages(path, limits, refuse, name=name))
+    return list(read_passages(Source(path, limits, refuse, name=name)))
 
 
 MDX = """---
@@ -172,6 +172,12 @@ def test_components_of_mdx_are_read_by_their_titles_and_contents(write: Write, l
         assert content in passage.text
     for markup in ("components", "version", "major", "Tab", "href", "authors"):
         assert markup not in passage.text
+
+
+def test_elements_of_mdx_with_an_expression_are_no_text(write: Write, limits: Limits) -> None:
+    text = "Some <i style={{color: 'red'}}>red</i> words, and `<b id={x}>` as code.\n"
+    (passage,) = read(write("a.mdx", text), limits)
+    assert passage.text == "Some red words, and <b id={x}> as code."
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.md", MARKDOWN), ("a.rst", RST), ("a.html", HTML), ("a.docx", docx(WORD))])
@@ -226,15 +232,148 @@ def test_rows_are_never_parted_and_one_long_line_is() -> None:
         ("<tr><th>A<th colspan=2>B<tr><td rowspan=2>1<td>2<td>3<tr><td>4<td>5", "A: 1; B: 2; B: 3. A: 1; B: 4; B: 5."),
         ("<tr><td><table><tr><td>Words<td>of a page</table><td>laid out", "Words; of a page. laid out"),
         ("<tr></tr><tr><td>alone", "alone"),
+        *(
+            (
+                f"<tr><{h} rowspan=2>Team<{h} colspan=2>Season 2023<tr><{h}>Captain<{h}>Coach<tr><td colspan=3>North<tr><td>A<td>Ann<td>Cy"
+                "<tr><td colspan=3>South<tr><td>B<td>Bo<td>Di",
+                "North; Team: A; Season 2023, Captain: Ann; Season 2023, Coach: Cy. "
+                "South; Team: B; Season 2023, Captain: Bo; Season 2023, Coach: Di.",
+            )
+            for h in ("th", "td")
+        ),
+        ("<thead><tr><td>A<td>B<tr><td>c<td>d</thead><tr><td>1<td>2", "A, c: 1; B, d: 2."),
+        ("<tr><th colspan=2>People<tr><th>Name<th>Age<tr><td>Ann<td>7", "People. Name: Ann; Age: 7."),
     ],
 )
 def test_tables_of_pages(write: Write, limits: Limits, table: str, text: str) -> None:
     assert [p.text for p in read(write("a.html", f"<table>{table}</table>"), limits)] == [text]
 
 
-def test_a_page_says_its_encoding_or_has_it_detected(write: Write, limits: Limits) -> None:
-    page = "<meta charset=windows-1252><p>Das Café in Zürich schließt früh.</p>"
-    assert read(write("a.html", page.encode("cp1252")), limits)[0].text == "Das Café in Zürich schließt früh."
+@pytest.mark.parametrize(
+    ("codec", "declaration", "text"),
+    [
+        ("cp1252", "<meta charset=windows-1252>", "Das Café in Zürich schließt früh."),
+        ("cp1252", "<meta charset='ISO-8859-1'>", "5 € – it’s paid"),
+        ("cp932", '<meta charset="Windows-31J">', "鍵は髙田①の店"),
+        ("cp932", '<META HTTP-EQUIV="content-type" CONTENT="text/html; charset=Shift_JIS">', "駅長は岡村"),
+        ("euc_jp", "<!-- a --><meta charset=x-euc-jp>", "駅長は岡村"),
+        ("iso2022_jp", "<meta charset=iso-2022-jp>", "駅長は岡村"),
+        ("gb18030", '<meta http-equiv="Content-Type" content="charset=gb2312">', "站长是王芳"),
+        ("cp949", '<?xml version="1.0" encoding="euc-kr"?>', "역장은 김영수 뷁"),
+        ("koi8_r", "<meta charset=koi8-r><meta charset=utf-8>", "Смотритель Петров"),
+        ("utf-16", "<meta charset=iso-8859-1>", "Zoë Ångström"),
+        ("utf-8-sig", "<meta charset=gbk>", "Zoë Ångström"),
+        ("utf-8", "<meta charset=iso-8859-1>", "Zoë Ångström"),
+        ("cp1252", "", "Das Café in Zürich schließt früh."),
+        ("cp1252", "<meta charset=utf-8>", "Das Café in Zürich schließt früh."),
+    ],
+)
+def test_a_page_is_read_as_the_html_standard_says(
+    write: Write, limits: Limits, codec: str, declaration: str, text: str
+) -> None:
+    assert read(write("a.html", f"{declaration}<p>{text}</p>".encode(codec)), limits)[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<meta charset=klingon><p>caf\xe9", "'klingon'"),
+        (b"<meta charset=shift_jis><p>\x82\xff\xff", "cp932"),
+    ],
+)
+def test_a_page_that_cannot_be_read_is_refused(write: Write, limits: Limits, content: bytes, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        read(write("a.html", content), limits)
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("cast in 1911<sup><a href='#n3'>[3]</a></sup> by Rolf Dahm<sup>4</sup>.", "cast in 1911 [3] by Rolf Dahm [4]."),
+        ("It ended.<sup>12</sup> Then Lee<sup>*</sup>went, Holm<sup>1,2</sup>", "It ended. [12] Then Lee [*] went, Holm [1,2]"),
+        ("5 km<sup>2</sup>, 10<sup>-3</sup>, x<sup>n+1</sup>, e<sup>2x</sup>", "5 km², 10⁻³, xⁿ⁺¹, e^2x"),
+        ("4<sup>th</sup>, XIX<sup>e</sup> siècle, CO<sub>2</sub>", "4th, XIXe siècle, CO2"),
+        (
+            "sea&#8203;wall, tan<wbr>ker, Wasser&shy;fall, a&#8288;b&#65279;c, &#8206;x&#8207;",
+            "seawall, tanker, Wasserfall, abc, x",
+        ),
+        ("see <a href='data:text/plain,abc'>this</a> data:image/png;base64,AAAABBBBAAAABBBBAAAABBBB end", "see this end"),
+    ],
+)
+def test_words_of_a_page(write: Write, limits: Limits, html: str, text: str) -> None:
+    assert [p.text for p in read(write("a.html", f"<p>{html}</p>"), limits)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "title", "text"),
+    [
+        ("# Build {#build .wide}\nText.", "Build", "Text."),
+        ("Build {: #build}\n=====\nText.", "Build", "Text."),
+        ("Go [there](x){:target=_blank}, `run`{.py}, {not} {#this}.\n{: .note}", "a", "Go there, run, {not} {#this}."),
+        (":::tip[Use the cache]\nQuick.\n:::\nAfter.", "a", "Use the cache: Quick. After."),
+        ("::: warning\nCareful.\n:::", "a", "Careful."),
+        (":::{note} Read\n:class: wide\nInside.\n:::", "a", "Read: Inside."),
+        ('::: {.callout-tip title="Good"}\nInside.\n:::', "a", "Good: Inside."),
+        ("> [!IMPORTANT]\n> Read this.", "a", "Read this."),
+        ("> [!note]- Own title\n> Folded.", "a", "Own title: Folded."),
+        ('??? question "Why?"\n    Because.\n\n    !!! note\n        Deep.\n\nAfter.', "a", "Why? Because. Deep. After."),
+        ('=== "Linux"\n\n    ```\n    a:\n      b\n    ```\n', "a", "Linux:\na:\n  b"),
+        ("!!! Stop here\nIt is text.", "a", "!!! Stop here It is text."),
+        ("```\n:::tip[x]\n```", "a", ":::tip[x]"),
+        ("Before ![x](data:image/svg+xml;base64,AAAABBBBAAAABBBB) after.", "a", "Before after."),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["md", "mdx"])
+def test_marks_of_a_site_are_no_text(write: Write, limits: Limits, markdown: str, title: str, text: str, suffix: str) -> None:
+    (passage,) = read(write(f"a.{suffix}", markdown), limits)
+    assert (passage.id, passage.title, passage.text) == (f"a.{suffix}", title, text)
+
+
+def test_merged_cells_of_a_table_in_word(write: Write, limits: Limits) -> None:
+    def cell(text: str, merge: str = "") -> str:
+        return f"<w:tc><w:tcPr>{merge}</w:tcPr>{paragraph(text)}</w:tc>"
+
+    rows = [
+        cell("Team", '<w:vMerge w:val="restart"/>') + cell("Season 2023", '<w:gridSpan w:val="2"/>'),
+        cell("", "<w:vMerge/>") + cell("Captain") + cell("Coach"),
+        cell("North", '<w:gridSpan w:val="3"/>'),
+        cell("A") + cell("Ann") + cell("Cy"),
+        cell("B") + cell("Bo") + cell("Di"),
+    ]
+    table = f"<w:tbl>{''.join(f'<w:tr>{row}</w:tr>' for row in rows)}</w:tbl>"
+    (passage,) = read(write("a.docx", docx(table)), limits)
+    assert passage.text == (
+        "North; Team: A; Season 2023, Captain: Ann; Season 2023, Coach: Cy. "
+        "North; Team: B; Season 2023, Captain: Bo; Season 2023, Coach: Di."
+    )
+
+
+NOTES = f"""<w:footnotes {NAMESPACE}>{
+    "".join(
+        f'<w:footnote w:id="{n}">{paragraph(text)}</w:footnote>' for n, text in ((1, "Measured in May."), (2, "Not in winter."))
+    )
+}</w:footnotes>"""
+
+
+def test_notes_of_word_stay_with_the_section_that_refers_to_them(write: Write, limits: Limits) -> None:
+    def referring(text: str, note: int) -> str:
+        return f'<w:p><w:r><w:t>{text}</w:t></w:r><w:r><w:footnoteReference w:id="{note}"/></w:r></w:p>'
+
+    cell = f"<w:tbl><w:tr><w:tc>{referring('Ice', 2)}</w:tc><w:tc>{paragraph('none')}</w:tc></w:tr></w:tbl>"
+    body = (
+        f"{paragraph('Depth', 'heading1')}{referring('It is 9 m deep.', 1)}{paragraph('More.')}{paragraph('Ice', 'heading1')}{cell}"
+        f"{paragraph('End', 'heading1')}{paragraph('Words.')}"
+    )
+    relations = (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Target="footnotes.xml" '
+        'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"/></Relationships>'
+    )
+    content = docx(body, **{"word/footnotes.xml": NOTES.encode(), "word/_rels/document.xml.rels": relations.encode()})
+    assert [(p.title.split(" > ")[-1], p.text) for p in read(write("a.docx", content), limits)] == [
+        ("Depth", "It is 9 m deep. [1] Measured in May. More."),
+        ("Ice", "Ice [2]; none. Not in winter."),
+        ("End", "Words."),
+    ]
 
 
 def test_rst_reads_no_other_file(write: Write, limits: Limits) -> None:

@@ -21,11 +21,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from page_helpers import ANSWERS, QUESTION
 from serving import PATIENCE
 
-from core.commands.servers.mcp import make_server
+from core.commands.mcp import make_server
 from core.engine import Engine
 from core.serve.forms import MAX_MESSAGES
 from core.settings import Settings
-from core.telemetry import tracer
+from core.systems.base.telemetry import tracer
 
 
 @pytest.fixture
@@ -112,6 +112,26 @@ def test_tools_answer_and_search(settings: Settings) -> None:
     assert len(search.content) == 2
     assert refusal.is_error
     assert "empty" in refusal.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"query": "musical", "k": 0}, "500"),
+        ({"query": "musical", "k": 501}, "500"),
+        ({"query": "musical", "k": 10**9}, "500"),
+        ({"query": "word " * 5_000}, "characters"),
+        ({"query": "a\0b"}, "NUL"),
+    ],
+)
+def test_a_search_has_the_bounds_of_http(settings: Settings, arguments: dict[str, Any], word: str) -> None:
+    async def session() -> Any:
+        async with Client(make_server(HeldEngine(settings))) as tools:
+            return await tools.call_tool("search", arguments)
+
+    refusal = asyncio.run(session())
+    assert refusal.is_error
+    assert word in refusal.content[0].text
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from core.errors import AmbiscopeError, InputError, NotFoundError, ServiceError
 from core.evaluation.plan import EvaluationPlan, run_plan
 from core.serve import connection
 from core.serve.choice import make_engine
-from core.serve.protocol import ALIVE, API, STREAM, error_from_json, error_to_json, message
+from core.serve.protocol import API_VERSION, KEEP_ALIVE, STREAM_TYPE, error_from_json, error_to_json, message
 from core.serve.remote import RemoteCorpus, RemoteEngine
 from core.settings import ROOT, Settings
 from core.systems.base.options import Options
@@ -175,13 +175,13 @@ def reply(body: object, status: str = "200 OK", **headers: object) -> bytes:
     """A response with the headers of the service, unless others are given; text and bytes are sent as they are."""
     text = body if isinstance(body, str | bytes) else json.dumps(body)
     raw = text.encode() if isinstance(text, str) else text
-    whole = {"Content_Type": "application/json", "Ambiscope_Api": API, "Content_Length": len(raw), **headers}
+    whole = {"Content_Type": "application/json", "Ambiscope_Api": API_VERSION, "Content_Length": len(raw), **headers}
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in whole.items() if value is not None]
     return "\r\n".join([f"HTTP/1.1 {status}", *lines, "Connection: close", "", ""]).encode() + raw
 
 
 ENDLESS = reply(b"", Content_Length=None)
-EVENTS = reply(b"", Content_Type=STREAM, Content_Length=None)
+EVENTS = reply(b"", Content_Type=STREAM_TYPE, Content_Length=None)
 
 
 @contextmanager
@@ -221,8 +221,8 @@ FAULTS: dict[str, tuple[str, bytes | float, *tuple[bytes | float, ...]]] = {  # 
         reply("", "302 Found", Location="http://127.0.0.1:9/", Ambiscope_Api=None),
     ),
     "another version": (
-        rf"speaks form {API + 1}, and this Ambiscope \(.*\) form {API}: install the same version",
-        reply({}, Ambiscope_Api=API + 1),
+        rf"speaks form {API_VERSION + 1}, and this Ambiscope \(.*\) form {API_VERSION}: install the same version",
+        reply({}, Ambiscope_Api=API_VERSION + 1),
     ),
     "another version, HTML in the header": (r"speaks form <b>x{17}, and", reply({}, Ambiscope_Api="<b>" + "x" * 500)),
     "slow": (r"did not answer within 1 seconds; see whether it runs", 20.0),
@@ -257,7 +257,7 @@ def test_a_failing_service_is_one_clear_message(fault: str, tmp_path: Path, monk
 
 
 def stamped(**body: object) -> dict[str, object]:
-    return {"api": API, "version": "1", **body}
+    return {"api": API_VERSION, "version": "1", **body}
 
 
 def small(engine: RemoteEngine) -> RemoteCorpus:
@@ -320,7 +320,7 @@ RELAXED = message("x", {"event": "QuestionRelaxed", "question": "x"})
 PLACED = [{"index": 7, "x": 0, "y": 0, "cluster": 0, "medoid": True}]
 STREAMS: dict[str, tuple[str, *tuple[bytes | float, ...]]] = {
     "ends within an answer": (r"ended within an answer|broke", RELAXED),
-    "falls silent": (r"did not answer within 1 seconds", ALIVE, 20.0),
+    "falls silent": (r"did not answer within 1 seconds", KEEP_ALIVE, 20.0),
     "a line without end": (r"a response that does not end", *[b"x" * 65536] * 200),
     "events without end": (r"a response that does not end", *[RELAXED * 1000] * 200),
     "an event of another version": (

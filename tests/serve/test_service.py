@@ -16,7 +16,7 @@ from page_helpers import ANSWERS, QUESTION
 
 from core.evaluation.prediction_json import prediction_json
 from core.serve import forms, replies
-from core.serve.protocol import API, STREAM, messages
+from core.serve.protocol import API_VERSION, STREAM_TYPE, messages
 from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.trace import from_json
@@ -31,17 +31,17 @@ def post(service: Running, path: str, body: object) -> httpx.Response:
 
 @contextmanager
 def stream(service: Running, question: str) -> Iterator[Iterator[tuple[str, str]]]:
-    with service.http.stream("POST", "/v1/ask", json={"question": question}, headers={"accept": STREAM}) as response:
-        assert response.headers["content-type"].startswith(STREAM)
+    with service.http.stream("POST", "/v1/ask", json={"question": question}, headers={"accept": STREAM_TYPE}) as response:
+        assert response.headers["content-type"].startswith(STREAM_TYPE)
         yield messages(response.iter_lines())
 
 
 def test_an_answer_is_what_the_command_line_prints(service: Running) -> None:
     response = service.ask(top_k=3)
     assert response.status_code == 200
-    assert (response.headers["ambiscope-api"], response.headers["cache-control"]) == (str(API), "no-store")
+    assert (response.headers["ambiscope-api"], response.headers["cache-control"]) == (str(API_VERSION), "no-store")
     body = response.json()
-    assert (body.pop("api"), bool(body.pop("version"))) == (API, True)
+    assert (body.pop("api"), bool(body.pop("version"))) == (API_VERSION, True)
     assert [a["text"] for a in body["answers"]] == list(ANSWERS)
     system = HeldEngine(service.service.settings).system(options=Options(top_k=3))
     expected = json.loads(json.dumps(prediction_json(answer(system, Question(QUESTION)))))
@@ -118,7 +118,7 @@ def test_what_is_not_there(service: Running, method: str, path: str, status: int
 )
 def test_a_body_that_is_no_json(service: Running, body: bytes) -> None:
     response = post(service, "/v1/ask", body)
-    assert (response.status_code, response.headers["ambiscope-api"]) == (422, str(API))
+    assert (response.status_code, response.headers["ambiscope-api"]) == (422, str(API_VERSION))
     from_json(replies.ErrorReply, response.json())
 
 

@@ -43,7 +43,7 @@ def vote(annotator: str, answer: str, label: str = "correct", clarified: str = "
 
 
 def digest(path: Path) -> dict[str, str]:
-    """Of every file beside the database, so that nothing is written unnoticed."""
+    """A digest of every file beside the database, so that nothing is written unnoticed."""
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(path.parent.iterdir()) if p.is_file()}
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,7 +136,8 @@ def test_a_search_that_finds_nothing_is_no_failure_until_all_do() -> None:
         answer(dtv, QUESTION)
 
 
-def test_without_a_language_model_it_says_what_to_set() -> None:
+def test_without_a_language_model_it_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models.language.loading.BUNDLED", tmp_path)  # without the bundled one
     with pytest.raises(NoLanguageModelError, match="AMBISCOPE_LM_URL"):
         build("dtv", parts(), Options())
     settings, retriever = Settings(lm_url="scripted:"), ListedRetriever({"*": "abd"})

@@ -13,6 +13,7 @@ from core import types as t
 from core.engine import Engine, SystemStatus, statuses
 from core.errors import NotFoundError, UnknownNameError
 from core.installation.requirements import CHECKS
+from core.retrieval.library import BuildOptions
 from core.retrieval.vectors import VectorFiles
 from core.settings import Settings
 from core.systems import SYSTEMS
@@ -44,7 +45,7 @@ def test_a_corpus_is_opened_once_and_again_after_a_rebuild(engine: Engine, tmp_p
     assert engine.corpus("facts") is first
     file = tmp_path / "other.tsv"
     file.write_text("id\ttext\ttitle\np9\tGranite is light.\tGranite\n")
-    engine.library.create("facts", [file], replace=True)
+    engine.library.create("facts", [file], options=BuildOptions(replace=True))
     again = engine.corpus("facts")
     assert again is not first
     assert again.digest != first.digest
@@ -52,7 +53,9 @@ def test_a_corpus_is_opened_once_and_again_after_a_rebuild(engine: Engine, tmp_p
     assert engine.corpus("facts") is not again
     for direction in (1.0, -1.0):  # the same passages with other vectors
         np.save(tmp_path / "vectors.npy", direction * np.ones((1, 64), np.float32))
-        engine.library.create("facts", [file], replace=True, vectors=VectorFiles((tmp_path / "vectors.npy",)))
+        engine.library.create(
+            "facts", [file], options=BuildOptions(replace=True, vectors=VectorFiles((tmp_path / "vectors.npy",)))
+        )
         assert engine.corpus("facts").digest == again.digest
         assert engine.corpus("facts").vectors[0, 0] * direction > 0
 
@@ -68,7 +71,7 @@ def test_an_opened_corpus_costs_no_listing(engine: Engine, monkeypatch: pytest.M
 
 
 def test_own_passages_get_their_cosines(engine: Engine) -> None:
-    """What retrieval would have said of them is what the span model takes as its prior."""
+    """The span model's prior is the similarity that retrieval would have given them."""
     passages = (t.Passage("x", "Maria", "Natalie Wood played Maria."), t.Passage("y", "", "Basalt is dark."))
     system = engine.system("scripted", options=Options(), own_passages=True)
     likely, unlikely = (p.similarity for p in answer(system, t.Question("Who played Maria?", passages=passages)).passages)

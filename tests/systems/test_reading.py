@@ -13,7 +13,6 @@ from core.models.ranking.evidence_verifier import AnswererEvidence, probability_
 from core.models.ranking.passage_scorers import ReaderScorer
 from core.models.span.reader import relevances
 from core.systems import build
-from core.systems.base.clarifying import ask_reader, judge_with
 from core.systems.base.options import Options
 from core.systems.base.selection import candidates_of
 from core.systems.base.system import answer
@@ -172,10 +171,3 @@ def test_the_answering_model_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_longer_reading_of_the_same_answer_counts() -> None:
     candidates = (t.Candidate("director Robert Wise", 0.4), t.Candidate("Wise", 0.3), t.Candidate("Oslo", 0.2))
     assert [probability_of(name, candidates) for name in ("Robert Wise", "Wise", "Bergen")] == [0.4, 0.3, 0.0]
-
-
-def test_round_trip_and_judge_of_one_reader() -> None:
-    reader = TableReader(COLOUR_READER)
-    assert ask_reader(reader)([("Which colour?", COLOURS)]) == [["red"]]
-    red, blue = judge_with(reader)("Which colour?", [(COLOURS[0], 0, 3), (COLOURS[0], 7, 11)])
-    assert red > 0 > blue

@@ -2,56 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reading_fakes import TableReader, TableRetriever
 from system_fakes import parts, stopped_after, texts
 
 from core import types as t
+from core.disambiguation.drafts import AnswerExcerpt, QuestionDraft
 from core.models.language.roles import Claim, Run
 from core.systems.base.options import Options
 from core.systems.base.system import answer
 from core.systems.options import RefuelOptions
-from core.systems.refuel import FusedReader, Refuel
+from core.systems.refuel import Refuel
 
 FILM = t.Passage("film", "West Side Story (1961 film)", "Natalie Wood played Maria in the 1961 film West Side Story.")
 STAGE = t.Passage("stage", "West Side Story (musical)", "Carol Lawrence played Maria in the 1957 musical West Side Story.")
 LATE = t.Passage("late", "West Side Story", "The 1957 cast of the musical had Reri Grist too, in the 1957 musical.")
 ASKED = "Who played Maria in West Side Story?"
 NAMES = ("Natalie Wood", "Carol Lawrence", "Reri Grist")
+OWN = {
+    "Natalie Wood": "Who played Maria in the 1961 film West Side Story?",
+    "Carol Lawrence": "Who played Maria in the 1957 musical West Side Story?",
+}
 
 
-class WordWriter:
-    """Writes the answers whose words a passage has; to a question about the film or the musical, of that alone."""
-
-    def write_many(self, jobs: Sequence[tuple[str, Sequence[t.RetrievedPassage]]]) -> list[list[t.Candidate]]:
-        return [self.write(question, [p.passage.text for p in passages]) for question, passages in jobs]
-
-    def write(self, question: str, passages: list[str]) -> list[t.Candidate]:
-        kind = "film" if "film" in question or "1961" in question else "musical" if "musical" in question else ""
-        words = " ".join(text for text in passages if kind in text)
-        return [t.Candidate(name, 0.001) for name in NAMES if name in words]
+def write(question: str, answers: Sequence[AnswerExcerpt]) -> list[list[QuestionDraft]]:
+    return [[QuestionDraft(OWN[a.answer], -0.1)] if a.answer in OWN else [] for a in answers]
 
 
-class Unsure(WordWriter):
-    """Writes the third answer once, and not when it is asked for again."""
+class Forgetful(TableReader):
+    """Gives the third answer when it is first read, and not when it is asked for again."""
 
-    has_written_it = False
+    has_given_it = False
 
-    def write(self, question: str, passages: list[str]) -> list[t.Candidate]:
-        candidates = [c for c in super().write(question, passages) if not (c.text == NAMES[2] and self.has_written_it)]
-        self.has_written_it |= NAMES[2] in [c.text for c in candidates]
-        return candidates
+    def read(self, question: str, passages: Sequence[t.Passage], candidates: int = 5) -> list[Any]:
+        if self.has_given_it:
+            self.said = {**self.said, "late": ()}
+        readouts = super().read(question, passages, candidates)
+        self.has_given_it |= any(r.best and r.best.text == NAMES[2] for r in readouts)
+        return readouts
 
 
-def system(writer: Any = None, judge: Any = None, max_answers: int = 8, **config: Any) -> tuple[Refuel, TableRetriever]:
+def system(
+    reader: type[TableReader] = TableReader, judge: Any = None, max_answers: int = 8, **config: Any
+) -> tuple[Refuel, TableRetriever]:
     retriever = TableRetriever([FILM, STAGE, LATE])
     options = RefuelOptions.read("refuel", {"verification": "exact-match", "further": 3} | config)
+    table: Mapping[str, Any] = {i: [(name, 0.9)] for i, name in zip(("film", "stage", "late"), NAMES, strict=True)}
     run = Options(top_k=2, max_answers=max_answers)
-    reader: Any = TableReader({i: [(name, 0.9)] for i, name in zip(("film", "stage", "late"), NAMES, strict=True)})
-    model = FusedReader(writer or WordWriter())
-    return Refuel(parts(retriever=retriever), run, options, model, "d", reader, judge), retriever
+    read: Any = reader(table)
+    return Refuel(parts(retriever=retriever), run, options, read, write, ("d", "w"), judge), retriever
 
 
 def run(question: t.Question | None = None, **config: Any) -> tuple[t.Prediction, TableRetriever]:
@@ -61,11 +62,7 @@ def run(question: t.Question | None = None, **config: Any) -> tuple[t.Prediction
 
 def test_the_round_trip_finds_what_the_first_reading_missed() -> None:
     prediction, retriever = run(verification="none")
-    assert texts(prediction) == [
-        "Natalie Wood",
-        "Carol Lawrence",
-        "Reri Grist",
-    ]  # improbable as they are, what is written stays
+    assert texts(prediction) == ["Natalie Wood", "Carol Lawrence", "Reri Grist"]
     assert prediction.answers[0].evidence[0].passage_id == "film"
     assert retriever.queries[0] == ASKED
     assert any("1957" in q or "musical" in q for q in retriever.queries[1:])
@@ -76,7 +73,7 @@ def test_the_round_trip_finds_what_the_first_reading_missed() -> None:
 
 
 def test_verification_by_exact_match() -> None:
-    refuel, _ = system(writer=Unsure(), verification="by generator")
+    refuel, _ = system(Forgetful, verification="by generator")
     assert refuel.info.settings["extra"]["verification"] == "exact-match"  # without a language model
     prediction = answer(refuel, t.Question(ASKED))
     assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
@@ -91,7 +88,7 @@ def test_one_round_and_own_passages() -> None:
     assert retriever.queries == []
     assert texts(prediction) == ["Natalie Wood", "Carol Lawrence"]
     assert {c.question for c in prediction.clarifications} != {ASKED}
-    nothing, retriever = run(t.Question("Who wrote the film Evita?"))
+    nothing, retriever = run(t.Question(ASKED), threshold=0.95)
     assert (nothing.answers, len(retriever.queries)) == ((), 1)  # no answer, no round trip
 
 

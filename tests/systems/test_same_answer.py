@@ -1,4 +1,4 @@
-"""One answer written in two ways counts once, whichever way a system finds its answers."""
+"""One answer written in two ways counts once, and two answers that a sign tells apart count twice, whichever way a system finds them."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ PAIRS = [
     ("Paci\ufb01c", "Pacific"),
     ("New\u00a0York\u200b", "new york"),
 ]
+DIFFERENT = [
+    ("1.5 million", "15 million"),
+    ("C++", "C"),
+    ("-40 degrees", "40 degrees"),
+    ("3.11", "31.1"),
+    ("10\u00b2 km", "102 km"),
+    ("3:1", "31"),
+    ("40%", "40"),
+    ("Hepatitis A", "Hepatitis B"),
+]
 QUESTION = t.Question("Which one?")
 PASSAGE = t.Passage("p", "", "text")
 
@@ -44,7 +54,7 @@ def by_threshold(a: str, b: str) -> list[str]:
 def by_loop(a: str, b: str) -> list[str]:
     options = Options(clarify=False, extra={"table": {QUESTION.text: [a, b]}})
     prediction = answer(build("scripted", parts([PASSAGE]), options), QUESTION)
-    assert len(prediction.steps[0].candidates) == 1
+    assert len(prediction.steps[0].candidates) == len(prediction.answers)
     return texts(prediction)
 
 
@@ -55,7 +65,7 @@ def by_interpretations(a: str, b: str) -> list[str]:
 
 def by_clusters(a: str, b: str) -> list[str]:
     labels = by_answer(np.array([-1, -1]), [a, b])
-    return [a] if labels.tolist() == [0, 0] else [a, b]
+    return [a] if labels.tolist() == [0, 0] else [a, b]  # else both are noise
 
 
 def by_long_call(a: str, b: str) -> list[str]:
@@ -74,6 +84,12 @@ def by_sequences(a: str, b: str) -> list[str]:
 def test_one_answer_in_two_spellings_counts_once(way: Callable[[str, str], list[str]], a: str, b: str) -> None:
     assert len(way(a, b)) == 1
     assert normalize_answer(a) != normalize_answer(b)  # the script keeps its own rule
+
+
+@pytest.mark.parametrize(("a", "b"), DIFFERENT)
+@pytest.mark.parametrize("way", [by_passages, by_threshold, by_loop, by_interpretations, by_clusters, by_sequences])
+def test_two_answers_that_a_sign_tells_apart_count_twice(way: Callable[[str, str], list[str]], a: str, b: str) -> None:
+    assert sorted(way(a, b)) == sorted((a, b))
 
 
 def test_what_is_struck_is_struck_in_every_spelling() -> None:

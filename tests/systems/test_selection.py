@@ -12,7 +12,7 @@ from core.errors import CheckpointError
 from core.models.ranking.calibration import Calibration, Platt, log_odds, read_calibration, write_calibration
 from core.systems.base.loop import LoopEnd, LoopSystem
 from core.systems.base.options import Options
-from core.systems.base.selection import CalibrationKey, Selection, choose, distinct
+from core.systems.base.selection import CalibrationKey, OnePassSelection, choose, distinct
 from core.systems.base.system import answer
 
 SAME = Platt({"odds": 1.0}, 0.0)  # leaves a probability as it is
@@ -55,7 +55,7 @@ def test_what_a_system_keeps_that_reads_once() -> None:
     question = t.Question("who", pinned=("Emil",), banned=("anna",))
     for maximum, expected in ((8, ["Emil", "Bert", "Carl"]), (2, ["Emil", "Bert"]), (1, ["Emil"])):
         assert [c.text for c in choose(people, question, 0.04, maximum)] == expected
-    selected, calibrated = Selection(0.04, Calibration(SURE)).keep(people, question, 8)
+    selected, calibrated = OnePassSelection(0.04, Calibration(SURE)).keep(people, question, 8)
     assert [c.text for c in selected] == ["Emil", "Bert", "Carl"]  # the threshold is one of the system's own scale
     assert [c.text for c in calibrated] == [c.text for c in people]
     assert calibrated[0].probability == pytest.approx(SURE({"odds": log_odds(0.3)}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Generator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_run_from_question_to_clarifications() -> None:
     evidence = [a.evidence[0] for a in prediction.answers]
     assert [e.passage_id for e in evidence] == ["p1", "p2", "p3"]
     assert [prediction.passage(e.passage_id).text[e.start : e.end] for e in evidence] == TABLE[ASKED]
-    assert prediction.clarifications[0].question == "Who played Maria in the 1961 film West Side Story?"
+    assert prediction.clarifications[0].question == "Who played Maria in West Side Story (1961 film)?"
     assert (len(prediction.clarifications), prediction.system.corpus) == (3, "shelf")
     assert isinstance(prediction.events[-1], t.Finished)
     assert prediction.ended == prediction.steps[-1].stopped_because
@@ -193,7 +194,7 @@ class Loaded:
     reader = None
     config = FidConfig()
 
-    def propose_many(self, jobs: Sequence[t.Job]) -> list[t.Proposal]:
+    def propose_many(self, jobs: Sequence[t.StepInput]) -> list[t.Proposal]:
         return [proposal(1.0) for _ in jobs]
 
 
@@ -210,6 +211,7 @@ def loading(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setattr("core.models.seq2seq.fid.load_fid", load)
     for module in ("ambigprompt", "base.clarifying"):
         monkeypatch.setattr(f"core.systems.{module}.load_reader", lambda *_: ("the reader", "r1"))
+    monkeypatch.setattr("core.models.language.writer.load_writer", lambda *_: (SimpleNamespace(write=None), "w1"))
     return record
 
 
@@ -217,10 +219,11 @@ def test_settings_say_how_it_was_decoded(loading: dict[str, Any]) -> None:
     plain = build("ambigprompt", parts(WEST, retrieval={"retriever": "bm25"}), Options()).info.settings
     assert json.loads(json.dumps(plain)) == plain
     assert plain["decoding"]["eoi_bias"] == loading["decoding"].eoi_bias == plain["extra"]["eoi_bias"] == -2.0
-    assert (plain["extra"]["round_trip"], plain["retrieval"]) == ("answerer", {"retriever": "bm25"})
+    assert (plain["extra"]["clarifier"], plain["retrieval"]) == ("writer", {"retriever": "bm25"})
+    assert plain["writer_digest"] == "w1"
     assert plain["reader_digest"] == "r1"  # it confirms rewritten questions
     for name, reader in (("ambigprompt", None), ("ambiscope", "the reader")):
-        settings = build(name, parts(WEST), Options(extra={"round_trip": "reader"})).info.settings
+        settings = build(name, parts(WEST), Options()).info.settings
         assert settings["reader_digest"] == "r1"
         assert loading["model"].reader == reader
     build("ambigprompt-seq2seq", parts(WEST), Options(extra={"eoi_bias": -3}))

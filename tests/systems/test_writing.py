@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from system_fakes import parts, texts
 from tiny_models import word_tokenizer
 
 from core import types as t
-from core.disambiguation.clarifiers import by_copying, by_rewriting
+from core.disambiguation.clarifiers import by_copying
 from core.errors import CheckpointError, InputError
 from core.models.seq2seq.decoding import locate
 from core.models.seq2seq.fid import load_fid, make_fid, save_fid
@@ -23,7 +22,7 @@ from core.systems.base.clarifying import make_clarifier
 from core.systems.base.options import ClarifierOptions, Options
 from core.systems.base.system import answer
 from core.systems.base.writing import WritingSystem
-from core.systems.spanseqgen import TOKENS
+from core.systems.spanseqgen import MAX_JOINED_TOKENS
 
 PASSAGES = tuple(
     t.Passage(str(i), f"T{i}", text)
@@ -129,7 +128,7 @@ def test_all_passages_are_read_as_one_row_in_the_readers_order(folder: Path, mon
     prediction = answer(built("spanseqgen", folder), QUESTION)
     (job, *_), tokens = calls[0]
     assert job[1] == [("T2", "The car is green, the ball black. T1 : A blue ball. T0 : The ball is red.")]
-    assert tokens == TOKENS == 1024
+    assert tokens == MAX_JOINED_TOKENS == 1024
     assert [(p.passage.id, p.rank) for p in prediction.passages] == [("2", 1), ("1", 2), ("0", 3)]  # as they are read
     assert prediction.system.settings["reader_digest"] == "r1"
 
@@ -145,46 +144,15 @@ def test_the_best_of_a_larger_pool_are_read(folder: Path) -> None:
 ANSWERS = [t.Answer("red", 0.9), t.Answer("blue", 0.5)]
 
 
-class FixedRewriter:
-    def __init__(self, *candidates: Sequence[str]) -> None:
-        self.candidates = candidates
-
-    def rewrite_many(self, jobs: Any) -> list[list[str]]:
-        self.jobs = jobs
-        return [list(self.candidates[i]) for i in range(len(jobs))]
-
-
 def test_copying_rewrites_and_claims_nothing() -> None:
     clarified = list(by_copying("colour?", ANSWERS, PASSAGES))
     assert [(c.answer, c.question, c.passed) for c in clarified] == [("red", "", False), ("blue", "", False)]
     assert next(by_copying("colour?", ANSWERS[:1], PASSAGES)).passed
 
 
-def test_rewriting_keeps_the_first_candidate_that_passes() -> None:
-    rewriter = FixedRewriter(["colour?", "colour in 1?", "colour in 2?"], ["colour?"])
-    questions: list[str] = []
-
-    def ask(pairs: Any) -> list[list[str]]:
-        questions.extend(question for question, _ in pairs)
-        return [["red"] if "2" in question else ["red", "blue"] for question, _ in pairs]
-
-    red, blue = by_rewriting(rewriter, ask)("colour?", ANSWERS, PASSAGES)
-    assert (red.question, red.passed, red.returned) == ("colour in 2?", True, ("red",))
-    assert questions == ["colour in 1?", "colour in 2?"]  # the prompt itself is no disambiguated question
-    assert (blue.question, blue.passed) == ("", False)
-    assert [(answer, others) for _, answer, others, _ in rewriter.jobs] == [("red", ["blue"]), ("blue", ["red"])]
-    unread, _ = by_rewriting(rewriter, None)("colour?", ANSWERS, PASSAGES)
-    assert (unread.question, unread.passed) == ("colour in 1?", False)
-    failures = by_rewriting(FixedRewriter(["colour in 1?"], ["colour in 3?"]), ask)("colour?", ANSWERS, PASSAGES)
-    assert [(c.question, c.passed) for c in failures] == [("colour in 1?", False), ("colour in 3?", False)]
-    (only,) = by_rewriting(FixedRewriter(["never"]), None)("colour?", ANSWERS[:1], PASSAGES)
-    assert (only.question, only.passed) == ("", True)
-
-
 def test_nothing_is_loaded_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.systems.base.clarifying.load_reader", lambda *_: pytest.fail("loaded"))
     assert make_clarifier(ClarifierOptions(), Settings(), clarify=False) == (None, {})
     assert make_clarifier(ClarifierOptions(clarifier="copy"), Settings(), clarify=True) == (by_copying, {})
-    options = ClarifierOptions(clarifier="seq2seq", verify="none")
-    with pytest.raises(CheckpointError, match="rewriter"):
-        make_clarifier(options, Settings(rewriter="./nowhere-rewriter"), clarify=True)
+    missing = Settings(writer="./nowhere-writer")  # the answers keep the prompt question
+    assert make_clarifier(ClarifierOptions(), missing, clarify=True) == (by_copying, {})

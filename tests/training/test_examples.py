@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from core.datasets.excluded import excluded_questions
 from core.errors import FormatError
 from core.retrieval.readers import read_passages
-from core.retrieval.readers.lines import Limits
+from core.retrieval.readers.lines import Limits, Source
 from core.settings import Settings
 from core.text import find_spans
 from core.training.answerer import sample_item
@@ -28,7 +29,6 @@ from core.training.data.examples import (
     read_passages_tsv,
     read_reading,
 )
-from core.training.data.excluded import excluded_questions
 from core.training.data.mining import Miner
 from core.training.data.statements import insert, statement
 
@@ -87,7 +87,7 @@ def test_passage_files(tmp_path: Path) -> None:
     path.write_text("id\ttext\ttitle\np1\tSome text.\tA title\n")
     assert read_passages_tsv(path) == {"p1": ("A title", "Some text.")}
     path.write_text('id\ttext\ttitle\r\np1\t"Help!" is an album\tA\r\np2\t"Not closed\tB\r\np3\t"both ""of"" it"\tC\r\n')
-    read = [(p.id, (p.title, p.text)) for p in read_passages(path, Limits.for_own_files(Settings()), lambda row: None)]
+    read = [(p.id, (p.title, p.text)) for p in read_passages(Source(path, Limits.for_own_files(Settings()), lambda row: None))]
     assert read_passages_tsv(path) == dict(read)  # what is trained on is what is searched
     assert len(read) == 3
     for content, message in (

@@ -12,7 +12,7 @@ from core.models.span.network import SpanConfig, SpanNetwork
 from core.training.answerer import AnswererTask, JointTask
 from core.training.data.chunks import batches
 from core.training.data.composed import conflicting_examples, namesake_examples, replaced
-from core.training.data.examples import MultiExample, Reading, ReadingExample
+from core.training.data.examples import MultiExample, ReadingExample, ReadingRow
 from core.training.data.mining import Miner
 from core.training.data.mixtures import in_shares
 from core.training.reader import ReaderTask
@@ -21,7 +21,7 @@ from core.training.reader import ReaderTask
 def test_batches_of_both_kinds_resume_and_train_one_network(span_config: SpanConfig) -> None:
     passages = (("ball", "the ball in the north is red ."), ("ball", "the ball in the south is blue ."))
     example = MultiExample("colour of the ball", passages, (("red",), ("blue",)), "made")
-    rows = [Reading(example.question, passages[0], ("red",)), Reading("the film", passages[1], ())]
+    rows = [ReadingRow(example.question, passages[0], ("red",)), ReadingRow("the film", passages[1], ())]
     answerer = AnswererTask([([example] * 8, 1.0)], [("dev", [example])], span_config, "tune", 2, 0.3, 256)
     task = JointTask(answerer, ReaderTask(rows * 8, rows, span_config, 256))
     seen = list(itertools.islice(batches(task, 0, 0), 60))
@@ -76,8 +76,8 @@ def test_namesakes_are_asked_about_by_one_name() -> None:
 
 
 def test_an_epoch_has_its_shares() -> None:
-    def rows(name: str, count: int) -> list[Reading]:
-        return [Reading(f"{name}{i}", ("t", "x"), ()) for i in range(count)]
+    def rows(name: str, count: int) -> list[ReadingRow]:
+        return [ReadingRow(f"{name}{i}", ("t", "x"), ()) for i in range(count)]
 
     epoch = in_shares([(rows("a", 40), 0.4), (rows("b", 100), 0.4), (rows("c", 3), 0.2)], random.Random(0))
     assert [sum(r.question.startswith(n) for r in epoch) for n in "abc"] == [40, 40, 3]

@@ -27,7 +27,7 @@ from core.settings import ROOT
 from core.text import find_spans, normalize_answer
 from core.training.answerer import AnswererTask, add_pseudo_answers, sample_item
 from core.training.data.chunks import batches
-from core.training.data.examples import MultiExample, Reading
+from core.training.data.examples import MultiExample, ReadingRow
 from core.training.held_out import run_f1
 from core.training.options import TrainConfig
 from core.training.reader import ReaderTask, marginal_loss
@@ -38,7 +38,7 @@ THINGS = ["ball", "car", "door", "boat", "town", "film", "song", "book"]
 
 
 def examples(count: int, seed: int = 0) -> list[MultiExample]:
-    """Which colour is the THING: two passages answer, one is about something else."""
+    """Examples that ask which colour is the THING: two passages answer, one is about something else."""
     rng = random.Random(seed)
     out = []
     for _ in range(count):
@@ -92,6 +92,14 @@ def test_targets_and_previous_answers_are_the_gold_answers() -> None:
     assert 10 < ends < 35
     always = [sample_item(example, 3, 1.0, random.Random(s)) for s in range(10)]
     assert all(i is not None and not i.targets and len(i.previous) == 2 for i in always)
+
+
+def test_one_target_of_the_paper_is_drawn_among_the_remaining_answers() -> None:
+    example = examples(1)[0]
+    items = [sample_item(example, 3, 0.0, random.Random(seed), one_target=True) for seed in range(40)]
+    assert {len(i.targets) for i in items} == {1}
+    assert {len(i.previous) for i in items} == {0, 1}
+    assert {names[0] for i in items for names, _ in i.targets} == {names[0] for names in example.gold}
 
 
 def test_answers_whose_passage_is_left_out_are_no_targets_and_there_may_be_none() -> None:
@@ -186,7 +194,7 @@ def test_bad_training_settings(name: str, value: Any) -> None:
 
 
 def test_a_readers_rows_have_their_answers_or_none(span_config: SpanConfig, network: SpanNetwork) -> None:
-    rows = [Reading(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
+    rows = [ReadingRow(e.question, p, e.gold[i] if i < 2 else ()) for e in examples(40) for i, p in enumerate(e.passages)]
     reader_task = ReaderTask(rows, rows[:24], span_config, 1024)
     batch, gold, empty, weight = next(batches(reader_task, 0, 0))[1]
     assert torch.equal(gold.flatten(1).any(1), ~empty)
@@ -198,7 +206,7 @@ def test_a_readers_rows_have_their_answers_or_none(span_config: SpanConfig, netw
 
 def test_an_answer_that_cannot_be_marked_is_no_reason_to_abstain(span_config: SpanConfig) -> None:
     long = "north south east west"  # 4 tokens; a span has 3 at most
-    rows = [Reading("who", ("t", f"the {long} ."), (long,)), Reading("who", ("t", "the ball ."), ())]
+    rows = [ReadingRow("who", ("t", f"the {long} ."), (long,)), ReadingRow("who", ("t", "the ball ."), ())]
     _, gold, silent, weight = ReaderTask(rows, [], span_config).batch(rows)
     assert not gold.any()
     assert silent.tolist() == [False, True]

@@ -20,7 +20,7 @@ from core.training.runs import TrainingParts
 
 
 def make(options: AnswererOptions, settings: Settings) -> TrainingParts:
-    """Raises InputError, FormatError, CheckpointError, ClusterError."""
+    """Builds the answering model's task.  Raises InputError, FormatError, CheckpointError, ClusterError."""
     network = span_network(options, "answerer")
     if options.init:
         low_rank(network, options.rank, options.freeze)
@@ -29,11 +29,11 @@ def make(options: AnswererOptions, settings: Settings) -> TrainingParts:
         save_span_network(merged(trained), folder, details)
 
     task = _task(options, settings, network.config)
-    return network, JointTask(task, reader_task(options, settings, network.config)) if options.stage == "joint" else task, save
+    return network, JointTask(task, reader_task(options, settings, network.config)) if options.is_joint else task, save
 
 
 def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> TrainingParts:
-    """Raises InputError, FormatError, CheckpointError, ClusterError."""
+    """Builds the encoder-decoder's task.  Raises InputError, FormatError, CheckpointError, ClusterError."""
     network, tokenizer = seq2seq.network_of(options, options.target)
     examples = _task(options, settings, SpanConfig())  # its examples are used
     task = FidTask(
@@ -41,7 +41,7 @@ def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> TrainingParts:
         examples.held_out,
         tokenizer,
         network.config,
-        "pretrain" if options.stage == "pretrain" else "tune",
+        "pretrain" if options.pretrains else "tune",
         options.context,
         options.eoi_share,
         options.batch_tokens,
@@ -54,7 +54,7 @@ def make_seq2seq(options: Seq2SeqOptions, settings: Settings) -> TrainingParts:
 
 
 def _task(options: Any, settings: Settings, config: SpanConfig) -> AnswererTask:
-    """The task, with pseudo answers from the cluster of --ray where one is named."""
+    """The task, with pseudo answers from the cluster that --ray names, if any."""
     with connected(options.ray, settings) as cluster:
         elsewhere = None if cluster is None else reading(cluster, options.reader)
         return build(options, settings, config, elsewhere)

@@ -1,4 +1,5 @@
-"""Figures reported in papers, shown next to ours and labelled as theirs, and the papers' worked examples.  `figures.json` names the table of each."""
+"""The figures and worked examples of papers, shown next to ours and labelled as theirs.  `figures.json` names the table of each
+figure."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ def published() -> tuple[PublishedTable, ...]:
 
 @functools.cache
 def examples() -> tuple[ReferenceQuestion, ...]:
-    """The papers' worked examples, each with passages in our own words; `extra` has `paper`, `where` and `published` (who gives which answers)."""
+    """The papers' worked examples, each with passages in our own words.  `extra` has `paper`, `where` and `published` (each
+    system's published answers)."""
     return tuple(rows.load(EXAMPLES))
 
 

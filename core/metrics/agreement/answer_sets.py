@@ -20,12 +20,12 @@ AnswerSet = tuple[Aliases, ...]  # sorted, so that equal sets are equal values
 
 
 def set_of(answers: Iterable[Iterable[str]]) -> AnswerSet:
-    """An answer set as a value: the order of answers and aliases does not matter."""
+    """An answer set as a value that doesn't depend on the order of answers and aliases."""
     return tuple(sorted((answer_keys(a) for a in answers), key=sorted))
 
 
 def answer_set(annotation: Annotation) -> AnswerSet:
-    """Of AmbigNQ's union type; `none` is the empty set."""
+    """The answer set of AmbigNQ's union type; `none` is the empty set."""
     return set_of(pair.answers for pair in annotation.pairs) if annotation.type != "none" else ()
 
 
@@ -81,7 +81,8 @@ def masi_distance(a: AnswerSet, b: AnswerSet) -> float:
 
 
 def question_likeness(prompt: str, a: Sequence[QAPair], b: Sequence[QAPair]) -> float | None:
-    """Mean EDIT-F1 (Min et al. 2020) of the questions of answers that both have; the best of `|` variants on both sides.
+    """The mean EDIT-F1 (Min et al. 2020) between the questions of shared answers, with the best of the `|` variants on both
+    sides.
 
     None if no answer is shared, or none of the shared ones has questions on both sides.
 

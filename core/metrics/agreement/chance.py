@@ -27,7 +27,8 @@ _ONE_LABEL = "everybody always gave the same label, so agreement beyond chance i
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`value` None: undefined, and `why` says why.  `n`: items that two people or more annotated.  `interval`: 95%."""
+    """`value`: None if undefined, and `why` gives the reason.  `n`: the number of items that two people or more annotated.
+    `interval`: 95%."""
 
     name: str
     value: float | None
@@ -41,7 +42,8 @@ class Figure:
 
 
 def _figure(name: str, n: int, statistic: Statistic, empty: str, samples: int) -> Figure:
-    """The statistic of all n items and its interval over resampled items.  `empty`: why it is undefined where n is 0."""
+    """The statistic of all n items and its interval over resampled items. `empty`: the reason why it is undefined if n is
+    0."""
     if n == 0:
         return Figure(name, None, None, 0, empty)
     value = float(statistic(np.ones((1, n)))[0])
@@ -57,7 +59,8 @@ def _beyond_chance(observed: Floats, expected: Floats) -> Floats:
 
 
 def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
-    """Krippendorff's alpha with MASI distance: 1 - observed / expected disagreement.  `units[i]`: the answer sets of item i, one a person.
+    """Krippendorff's alpha with MASI distance: 1 - observed / expected disagreement.  `units[i]`: the answer sets of item i,
+    one for each person.
 
     Items with fewer than two sets do not count.
 
@@ -90,7 +93,8 @@ def alpha_masi(units: Sequence[Sequence[AnswerSet]], *, samples: int = BOOTSTRAP
 
 
 def _similar(values: Sequence[AnswerSet]) -> tuple[list[int], list[int], list[float]]:
-    """Ordered pairs of values, each with itself too, whose MASI distance is below 1: indices and 1 - distance."""
+    """The ordered pairs of values, including each value with itself, whose MASI distance is below 1, as indices and 1 -
+    distance."""
     by_alias: dict[str, list[int]] = defaultdict(list)
     for i, answers in enumerate(values):
         for alias in {alias for answer in answers for alias in answer}:
@@ -149,7 +153,7 @@ def fleiss_kappa(units: Sequence[Sequence[Hashable]], *, samples: int = BOOTSTRA
 
 
 def mean_figure(name: str, values: Sequence[Value], empty: str, *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
-    """Mean over items of what is defined, with its interval.
+    """The mean over the items where the value is defined, with its interval.
 
     >>> mean_figure("F1", [1.0, None, 0.5], "nothing shared").n
     2

@@ -1,4 +1,5 @@
-"""How well people label things whose true label nobody knows: the model of Dawid and Skene, by expectation maximisation.
+"""Estimates how well people label when the true labels are unknown, by the model of Dawid and Skene and expectation
+maximisation.
 
 Source: Dawid and Skene 1979, "Maximum Likelihood Estimation of Observer Error-Rates Using the EM Algorithm", Applied Statistics 28(1),
 section 4.  Each person has a matrix of error rates; it and the true labels are estimated in turn, beginning with the share of votes of each
@@ -21,8 +22,8 @@ _SMALLEST = 1e-10
 
 @dataclass(frozen=True, slots=True)
 class Competence:
-    """K labels.  `priors`: (K,), how frequent each true label is.  `errors`: person -> (K, K), row: true label, column: the label given;
-    rows sum to 1.  `truth`: thing -> (K,), how probable each label is."""
+    """K labels.  `priors`: (K,), the frequency of each true label.  `errors`: person -> (K, K), row: true label, column: the
+    label given; rows sum to 1.  `truth`: thing -> (K,), the probability of each label."""
 
     labels: tuple[str, ...]
     priors: Floats
@@ -30,7 +31,7 @@ class Competence:
     truth: Mapping[Hashable, Floats]
 
     def accuracy(self, person: str) -> float:
-        """How probable it is that this person gives the true label of a thing."""
+        """The probability that this person gives the true label."""
         return float(self.priors @ np.diag(self.errors[person]))
 
 
@@ -42,7 +43,8 @@ def dawid_skene(
     iterations: int = 1000,
     tolerance: float = 1e-8,
 ) -> Competence:
-    """`votes`: (thing, person, label), one of a person and thing.  Ends where no probability of a true label changes by more than `tolerance`.
+    """`votes`: (thing, person, label), one for each person and thing.  Stops when no probability of a true label changes by
+    more than `tolerance`.
 
     >>> votes = [(n, person, "yes" if n % 2 else "no") for n in range(20) for person in ("Ada", "Bob")]
     >>> votes += [(n, "Cleo", "yes") for n in range(20)]

@@ -1,5 +1,5 @@
-"""The tables of the Quality page, from plain records: agreement overall, per pair of people, per item and over time; types compared with
-AmbigNQ's; time spent; a judge and a system compared with people.
+"""The tables of the Quality page, from plain records: agreement overall, per pair of people, per item and over time; annotation
+types compared with AmbigNQ's; time spent; a judge and a system compared with people.
 
 Independent of the database.  Items have equal weight in means; pages must show n, the interval, and the reason if undefined.
 """
@@ -27,7 +27,7 @@ AMBIGNQ_SHARES: Mapping[str, float] = {"multiple": 0.35, "single": 0.60, "none":
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """One person's answer set of one item."""
+    """One person's answer set for one item."""
 
     item: str
     person: str
@@ -37,8 +37,8 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """One person's label of one thing (of an answer, of a disambiguated question, or a preference)."""
+class PersonLabel:
+    """One person's label of one thing: an answer, a disambiguated question, or a preference."""
 
     item: str
     person: str
@@ -46,12 +46,12 @@ class Mark:
     time: datetime
 
 
-Record = TypeVar("Record", Opinion, Mark)
+Record = TypeVar("Record", Opinion, PersonLabel)
 
 
 @dataclass(frozen=True, slots=True)
 class PairRow:
-    """Two people over the items that both annotated."""
+    """Two people compared on the items that both annotated."""
 
     first: str
     second: str
@@ -81,7 +81,7 @@ class PeriodRow:
 
 @dataclass(frozen=True, slots=True)
 class TypeRow:
-    """`interval`: Wilson's, 95%.  `expected`: AmbigNQ's share; `drifted`: it lies outside the interval."""
+    """`interval`: Wilson's, 95%. `expected`: AmbigNQ's share.  `drifted`: whether that is outside the interval."""
 
     type: str
     count: int
@@ -100,6 +100,38 @@ class TimeRow:
     n: int  # annotations whose time was measured
     median_seconds: float
     hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """One submission by a person, at any stage.  `is_first`: this person's first one for the item at the stage; the others
+    change it."""
+
+    person: str
+    seconds: float
+    is_first: bool
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DayRow:
+    """One person's work on one day (UTC).  `items`: first submissions.  `minutes`: of all submissions.  `agreement`: answer F1
+    of their last answer set of the day for each item with those of others, mean over items; None if nobody else wrote any."""
+
+    day: str  # ISO date
+    person: str
+    items: int
+    minutes: float
+    agreement: Value
+
+
+@dataclass(frozen=True, slots=True)
+class GuidelineRow:
+    """The agreement of people who were shown the same version of the guidelines; version 0 means that there were none."""
+
+    version: int
+    n: int  # items that two people or more annotated under it
+    figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +155,12 @@ class SystemRow:
     labels: Mapping[str, int]  # majority label -> answers
     correct: Figure  # share of judged answers that the majority holds correct, mean over questions
     f1: Figure  # against each person's own answer set, mean over people, then questions
+    final: Figure  # F1 against the final answer set; mean over those of a question, then questions
     alpha: Figure  # of system and people together
 
 
 def _latest(records: Iterable[Record]) -> list[list[Record]]:
-    """The records of each item, in the order of people; a person's later record of an item replaces the earlier."""
+    """The records of each item, in the order of people.  A person's later record of an item replaces the earlier one."""
     latest: dict[str, dict[str, Record]] = defaultdict(dict)
     for record in sorted(records, key=lambda r: r.time):
         latest[record.item][record.person] = record
@@ -135,7 +168,8 @@ def _latest(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def _kappa(name: str, units: Iterable[Mapping[str, Hashable]], samples: int) -> Figure:
-    """Fleiss' kappa of each item's labels by person; Cohen's where there are two people.  Items with fewer than two labels do not count."""
+    """Fleiss' kappa of each item's labels by person, or Cohen's for two people. Items with fewer than two labels don't
+    count."""
     units = [unit for unit in units if len(unit) >= 2]
     people = sorted({person for unit in units for person in unit})
     if len(people) == 2:
@@ -167,7 +201,7 @@ def item_rows(opinions: Iterable[Opinion]) -> list[ItemRow]:
 
 
 def _likeness(a: Opinion, b: Opinion) -> Value:
-    """Of the disambiguated questions; a single answer has only the prompt question and does not count."""
+    """The similarity of the disambiguated questions.  A single answer has only the prompt question and doesn't count."""
     if a.annotation.type != "multiple" or b.annotation.type != "multiple":
         return None
     return question_likeness(a.prompt, a.annotation.pairs, b.annotation.pairs)
@@ -214,8 +248,40 @@ def period_rows(opinions: Iterable[Opinion], *, samples: int = BOOTSTRAP_SAMPLES
     ]
 
 
+def day_rows(efforts: Iterable[Effort], opinions: Iterable[Opinion]) -> list[DayRow]:
+    """One row for each day and person, in that order."""
+    work: dict[tuple[str, str], list[Effort]] = defaultdict(list)
+    for effort in efforts:
+        work[effort.time.date().isoformat(), effort.person].append(effort)
+    shared: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for unit in _latest(opinions):
+        for opinion in unit if len(unit) > 1 else ():
+            others = [set_f1(answer_set(opinion.annotation), answer_set(o.annotation)) for o in unit if o is not opinion]
+            shared[opinion.time.date().isoformat(), opinion.person].append(fmean(others))
+    return [
+        DayRow(
+            *key,
+            sum(effort.is_first for effort in work.get(key, ())),
+            sum(effort.seconds for effort in work.get(key, ())) / 60,
+            mean(shared.get(key, [])),
+        )
+        for key in sorted(work.keys() | shared.keys())
+    ]
+
+
+def guideline_rows(opinions: Iterable[tuple[int, Opinion]], *, samples: int = BOOTSTRAP_SAMPLES) -> list[GuidelineRow]:
+    """Agreement by guideline version.  `opinions` come with the version that their author was shown."""
+    versions: dict[int, list[Opinion]] = defaultdict(list)
+    for version, opinion in opinions:
+        versions[version].append(opinion)
+    return [
+        GuidelineRow(version, sum(len(unit) > 1 for unit in _latest(group)), figures(group, samples=samples))
+        for version, group in sorted(versions.items())
+    ]
+
+
 def wilson(count: int, n: int) -> tuple[float, float]:
-    """Wilson's score interval of the share `count` of n (Wilson 1927), 95%; (0, 1) where n is 0.
+    """Wilson's score interval of the share `count` of n (Wilson 1927), 95%; (0, 1) if n is 0.
 
     >>> tuple(round(x, 3) for x in wilson(5, 10))
     (0.237, 0.763)
@@ -229,7 +295,7 @@ def wilson(count: int, n: int) -> tuple[float, float]:
 
 
 def type_rows(counts: Mapping[str, int]) -> list[TypeRow]:
-    """Shares of the three annotation types beside AmbigNQ's; [] where there is no annotation."""
+    """The shares of the three annotation types beside AmbigNQ's; [] if there is no annotation."""
     n = sum(counts.get(t, 0) for t in AMBIGNQ_SHARES)
     if not n:
         return []
@@ -248,12 +314,12 @@ def time_rows(seconds: Iterable[tuple[str, float]]) -> list[TimeRow]:
 # ---------------------------------------------------------------- labels
 
 
-def label_figure(marks: Iterable[Mark], name: str = "kappa of labels", *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
-    """Fleiss' kappa over all people; Cohen's where there are two."""
+def label_figure(marks: Iterable[PersonLabel], name: str = "kappa of labels", *, samples: int = BOOTSTRAP_SAMPLES) -> Figure:
+    """Fleiss' kappa over all people, or Cohen's for two."""
     return _kappa(name, [{m.person: m.label for m in unit} for unit in _latest(marks)], samples)
 
 
-def label_pairs(marks: Iterable[Mark], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PairRow]:
+def label_pairs(marks: Iterable[PersonLabel], *, samples: int = BOOTSTRAP_SAMPLES) -> list[PairRow]:
     """Cohen's kappa and the share of equal labels of every pair of people with a thing in common."""
     shared: dict[tuple[str, str], list[tuple[Hashable, Hashable]]] = defaultdict(list)
     for unit in _latest(marks):
@@ -299,16 +365,22 @@ def system_row(
     system: str,
     judged: Mapping[str, Sequence[str]],
     sets: Sequence[tuple[AnswerSet, Sequence[AnswerSet]]],
+    finals: Sequence[tuple[AnswerSet, Sequence[AnswerSet]]] = (),
     *,
     samples: int = BOOTSTRAP_SAMPLES,
 ) -> SystemRow:
-    """`judged`: question -> majority label of each judged answer.  `sets`: the system's answer set and people's, a question each."""
+    """`judged`: question -> majority label of each judged answer.  `sets`: the system's answer set and people's for each
+    question; `finals`: the same with the final answer sets."""
     shares = [sum(v == "correct" for v in labels) / len(labels) for labels in judged.values() if labels]
-    f1s = [fmean(set_f1(answers, theirs) for theirs in people) for answers, people in sets if people]
+    f1s, final_f1s = (
+        [fmean(set_f1(answers, theirs) for theirs in others) for answers, others in compared if others]
+        for compared in (sets, finals)
+    )
     return SystemRow(
         system,
         dict(Counter(v for labels in judged.values() for v in labels)),
         mean_figure("correct", shares, "nobody judged an answer of this system", samples=samples),
         mean_figure("F1 with people", f1s, "nobody wrote an answer set for its questions", samples=samples),
+        mean_figure("F1 with final answers", final_f1s, "none of its questions has a final answer set", samples=samples),
         alpha_masi([[answers, *people] for answers, people in sets if people], samples=samples),
     )

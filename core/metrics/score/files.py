@@ -1,13 +1,14 @@
-"""The two files that `score` reads: references (AmbigNQ light) and predictions.  Errors name file, question and field.
+"""Reads the two files of `score`: references (AmbigNQ light) and predictions.  Errors name file, question and field.
 
 Layouts (AmbigQA's script): references `[{"id", "question", "annotations": [...]}]`; predictions `{id: [answer, ...]}` or
-`{id: [{"question", "answer"}, ...]}`, one kind throughout, for exactly the references' ids.
+`{id: [{"question", "answer"}, ...]}`, one kind throughout.  Unlike for that script, an empty list, or no entry for a reference, says that
+there is no answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import FormatError
@@ -17,10 +18,12 @@ from core.types import Annotation, QAPair, ReferenceQuestion
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What a file says for one question.  `questions`: one for each answer, or None if the file has answers only."""
+    """A file's prediction for one question.  `questions`: one for each answer, or None if the file has answers only.
+    `is_missing`: the file has no entry for the question."""
 
     answers: tuple[str, ...]
     questions: tuple[str, ...] | None = None
+    is_missing: bool = False
 
 
 def parse_references(value: Any, file: object = None, *, none_allowed: bool = False) -> list[ReferenceQuestion]:
@@ -43,13 +46,18 @@ def parse_reference(row: Any, file: object = None, field: str = "", *, none_allo
     """One question of such a list; `field` is its place.  Raises FormatError."""
     if not isinstance(row, dict):
         raise FormatError(f"expected an object, found {row!r:.80}", file=file, field=field or None)
-    name = FieldReader(file).text(row.get("id"), f"{field}.id".lstrip("."))
+    name = FieldReader(file).id(row.get("id"), f"{field}.id".lstrip("."))
     place = FieldReader(file, question=name)
     question = place.text(row.get("question"), "question")
     annotations = tuple(
         _annotation(body, place, f"annotations[{j}]", question, none_allowed)
         for j, body in enumerate(place.items(row.get("annotations"), "annotations"))
+        if not (
+            isinstance(body, dict) and body.get("counts") is False
+        )  # Ambiscope's export of all answers has late and returned ones too
     )
+    if not annotations:
+        raise place.error("none of its annotations counts", "annotations")
     extra = {k: v for k, v in row.items() if k not in ("id", "question", "annotations")}
     return ReferenceQuestion(name, question, annotations, None, extra)
 
@@ -85,32 +93,36 @@ def _passages(row: Mapping[str, Any], place: FieldReader, field: str) -> tuple[s
 
 
 def parse_predictions(value: Any, ids: Collection[str], file: object = None) -> dict[str, Predicted]:
-    """Predictions for exactly `ids`.  Raises FormatError."""
+    """The predictions for each of `ids`.  Raises FormatError, also for other ids and if none of them has a prediction."""
     if not isinstance(value, dict):
         raise FormatError("expected one object of question ids with lists of answers", file=file)
-    if missing := [name for name in ids if name not in value]:
-        raise FormatError(f"no prediction for {_listed(missing)}; each reference needs one", file=file, field=missing[0])
     expected = set(ids)
     if extra := [name for name in value if name not in expected]:
         raise FormatError(f"no reference has the id {_listed(extra)}; remove it", file=file, field=extra[0])
+    if not value:
+        raise FormatError("contains no prediction", file=file)
     predictions: dict[str, Predicted] = {}
     kinds: dict[bool, str] = {}  # with questions or without -> the first question of that kind
     for name in value:
         place = FieldReader(file, question=name)
-        rows = place.items(value[name], name)
+        rows = place.items(value[name], name, empty=True)
         for i, row in enumerate(rows):
             kind = isinstance(row, dict)
             if kinds.setdefault(kind, name) and len(kinds) == 2:
                 message = f"answers alone and answers with questions are mixed (see question '{kinds[not kind]}')"
                 raise place.error(message, f"{name}[{i}]")
-        if isinstance(rows[0], dict):
+        if rows and isinstance(rows[0], dict):
             answers, questions = (
                 tuple(place.text(row.get(key), f"{name}[{i}].{key}") for i, row in enumerate(rows))
                 for key in ("answer", "question")
             )
             predictions[name] = Predicted(answers, questions)
         else:
-            predictions[name] = Predicted(place.texts(rows, name))
+            predictions[name] = Predicted(place.texts(rows, name, empty=True))
+    for name in ids:
+        predicted = predictions.setdefault(name, Predicted((), is_missing=True))
+        if not predicted.answers and True in kinds:  # the others have questions
+            predictions[name] = replace(predicted, questions=())
     return predictions
 
 

@@ -6,12 +6,15 @@ Source: Min et al. 2020 and the authors' script, whose values it reproduces (tes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 
 from core import json_io
-from core.metrics import HARMONIC, SCORE_METRICS, metric
+from core.errors import PluginError
+from core.metrics import METRICS, SCORE_METRICS, entry_of, metric
 from core.metrics.base import Example, Value, mean
 from core.metrics.grounding import harmonic
 from core.metrics.score.files import Predicted, parse_predictions, parse_references
@@ -22,15 +25,43 @@ Table = dict[str, dict[str, Value]]  # metric -> {"all": x, "multi": y}
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Fractions.  `values[metric]["all" | "multi"]`, None where undefined; `per_question[id][metric]`."""
+    """Fractions.  `values[metric]["all" | "multi"]`, None where undefined; `per_question[id][metric]`.
+
+    `without_answer` and `missing`: how many questions have an empty list of answers, and how many no entry in the file.
+    """
 
     values: Table
     per_question: dict[str, dict[str, Value]]
+    without_answer: int = 0
+    missing: int = 0
 
 
 def values_of(example: Example, names: Sequence[str]) -> dict[str, Value]:
-    """One question's value of each metric."""
-    return {name: metric(name)(example) for name in names}
+    """One question's value of each metric.  Raises PluginError if a plugin's metric fails or returns something other than a
+    number."""
+    return {name: _value(name, example) for name in names}
+
+
+def _value(name: str, example: Example) -> Value:
+    with METRICS.running(name):
+        value = metric(name)(example)
+        if value is None:
+            return None
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise ValueError(f"the value is {value!r}; it must be a finite number or None")
+        return value if type(value) in (int, float) else float(value)
+
+
+def values_and_errors(example: Example, names: Sequence[str]) -> tuple[dict[str, Value], dict[str, str]]:
+    """The same, with the reason for each plugin's metric that has no value.  The metric is then undefined for this question."""
+    values: dict[str, Value] = {}
+    errors: dict[str, str] = {}
+    for name in names:
+        try:
+            values[name] = _value(name, example)
+        except PluginError as error:
+            values[name], errors[name] = None, str(error)
+    return values, errors
 
 
 def table(
@@ -46,7 +77,7 @@ def table(
     """
     means: Table = {}
     for name in names:
-        if parts := HARMONIC.get(name):
+        if parts := entry_of(name).harmonic_of:
             a, b = (table(rows, ambiguous, [part])[part] for part in parts)
             means[name] = {scope: harmonic(a[scope], b[scope]) for scope in SCOPES}
             continue
@@ -59,14 +90,15 @@ def table(
 
 
 def score(references: Sequence[ReferenceQuestion], predictions: Mapping[str, Predicted]) -> Scores:
-    """AmbigQA's metrics.  The questions' metrics are None if the predictions have no questions."""
+    """AmbigQA's metrics.  The question metrics are None if the predictions have no questions."""
     rows: dict[str, dict[str, Value]] = {}
     for reference in references:
         predicted = predictions[reference.id]
         example = Example(reference.question, reference.annotations, predicted.answers, predicted.questions)
         rows[reference.id] = values_of(example, SCORE_METRICS)
     values = table(list(rows.values()), [r.ambiguous for r in references], SCORE_METRICS)
-    return Scores(values, rows)
+    missing = sum(p.is_missing for p in predictions.values())
+    return Scores(values, rows, sum(not p.answers for p in predictions.values()) - missing, missing)
 
 
 def score_files(references: Path, predictions: Path) -> Scores:

@@ -16,7 +16,7 @@ from core.errors import InputError
 from core.metrics.base import Value
 
 BOOTSTRAP_SAMPLES = 1000  # of every bootstrap and of every exchange test, where a caller or a user does not say otherwise
-LEVEL = 0.95
+CONFIDENCE_LEVEL = 0.95
 _CELLS = 2_000_000  # numbers drawn at a time, to bound memory
 
 Interval = tuple[float, float]
@@ -26,13 +26,13 @@ Statistic = Callable[[Floats], Floats]
 
 
 def check_seed(seed: int) -> None:
-    """Raises InputError for a negative one."""
+    """Raises InputError for a negative seed."""
     if seed < 0:
         raise InputError(f"the seed is {seed}; it must be at least 0")
 
 
 def _draws(n: int, samples: int, seed: int) -> Iterator[Floats]:
-    """Blocks (s, n): how often each of n items is in each sample."""
+    """Blocks (s, n): the number of times that each of n items is in each sample."""
     rng = np.random.default_rng(seed)
     step = max(1, _CELLS // n)
     for start in range(0, samples, step):
@@ -52,11 +52,11 @@ def resampled(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, se
 
 
 def resampled_interval(n: int, statistic: Statistic, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> Interval | None:
-    """None for fewer than two items, and for a statistic that is undefined in most samples."""
+    """The interval over resampled items; None for fewer than two items, or if the statistic is undefined in most samples."""
     values = resampled(n, statistic, samples, seed)
     if n < 2 or 2 * len(values) < samples:
         return None
-    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(values, [(1 - CONFIDENCE_LEVEL) / 2, (1 + CONFIDENCE_LEVEL) / 2])
     return float(low), float(high)
 
 

@@ -1,4 +1,5 @@
-"""Two runs over the same questions: the difference of each metric with its interval and significance, and question by question.
+"""Compares two runs over the same questions: each metric's difference with its interval and significance, and the differences
+by question.
 
 Sources: paired bootstrap (Koehn 2004; Efron and Tibshirani 1993) and an exchange (permutation) test with add-one p-values (Phipson and Smyth
 2010), both in core.metrics.significance.bootstrap and seeded.  Questions are paired by id, text and references; questions that failed or are
@@ -16,13 +17,13 @@ from core.errors import InputError
 from core.metrics.significance.bootstrap import BOOTSTRAP_SAMPLES, Comparison, compare
 from core.types import SCOPES
 
-Row = Mapping[str, Any]
+QuestionScores = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricDifference:
-    """`a` and `b`: means over the `n` common questions; `comparison.difference` is a minus b.  `holm`: the p-value corrected for the number of
-    metrics that were compared together."""
+    """`a` and `b`: means over the `n` common questions.  `comparison.difference` is a minus b.  `holm`: the p-value corrected
+    for the number of metrics compared together."""
 
     a: float | None
     b: float | None
@@ -35,6 +36,8 @@ class MetricDifference:
 
 @dataclass(frozen=True, slots=True)
 class QuestionDifference:
+    """A metric of one question in two runs."""
+
     id: str
     question: str
     ambiguous: bool
@@ -62,7 +65,7 @@ class RunComparison:
         }
 
 
-def paired(a: Sequence[Row], b: Sequence[Row]) -> list[tuple[Row, Row]]:
+def paired(a: Sequence[QuestionScores], b: Sequence[QuestionScores]) -> list[tuple[QuestionScores, QuestionScores]]:
     """The rows of questions that are in both runs, with equal id, text and references, in the order of the first."""
     other = {row["id"]: row for row in b}
     fields = ("question", "references")
@@ -102,8 +105,10 @@ def corrected(by_metric: Mapping[str, MetricDifference]) -> dict[str, MetricDiff
     return {name: replace(d, holm=p) for (name, d), p in zip(by_metric.items(), p_values)}
 
 
-def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0) -> RunComparison:
-    """The metrics that both runs have, those of the first run in its order.  Raises InputError if no question is common."""
+def compare_runs(
+    a: Sequence[QuestionScores], b: Sequence[QuestionScores], *, samples: int = BOOTSTRAP_SAMPLES, seed: int = 0
+) -> RunComparison:
+    """Compares the metrics that both runs have, in the first run's order.  Raises InputError if no question is common."""
     pairs = paired(a, b)
     if not pairs:
         raise InputError(
@@ -121,17 +126,17 @@ def compare_runs(a: Sequence[Row], b: Sequence[Row], *, samples: int = BOOTSTRAP
     return RunComparison(len(pairs), len(a) + len(b) - 2 * len(pairs), metrics)
 
 
-def differences(a: Sequence[Row], b: Sequence[Row], metric: str) -> list[QuestionDifference]:
-    """A metric question by question, largest difference first, ties in the order of questions."""
+def differences(a: Sequence[QuestionScores], b: Sequence[QuestionScores], metric: str) -> list[QuestionDifference]:
+    """One metric's differences by question, the largest first, ties in the order of questions."""
     return sorted(_values(paired(a, b), metric), key=lambda d: -abs(d.difference))
 
 
-def _metrics(rows: Sequence[Row]) -> list[str]:
-    """The metrics that some question has a value of."""
+def _metrics(rows: Sequence[QuestionScores]) -> list[str]:
+    """The metrics that have a value for some question."""
     return list(dict.fromkeys(n for row in rows for n, value in (row.get("metrics") or {}).items() if value is not None))
 
 
-def _values(pairs: Sequence[tuple[Row, Row]], metric: str) -> list[QuestionDifference]:
+def _values(pairs: Sequence[tuple[QuestionScores, QuestionScores]], metric: str) -> list[QuestionDifference]:
     rows = []
     for x, y in pairs:
         a, b = (x.get("metrics") or {}).get(metric), (y.get("metrics") or {}).get(metric)

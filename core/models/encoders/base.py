@@ -1,4 +1,5 @@
-"""Bare encoders and their tokenizers: of a packaged base, a folder, or a hub name.  Plain BERT and MPNet are loaded without transformers."""
+"""Bare encoders and their tokenizers, from a packaged base, a folder or a hub name.  Plain BERT and MPNet are loaded without
+transformers."""
 
 from __future__ import annotations
 
@@ -10,20 +11,22 @@ from typing import Any
 from core.errors import CheckpointError
 from core.models.encoders.bert import fits, load_bert
 from core.models.encoders.mpnet import load_mpnet
-from core.models.encoders.pretrained import pretrained, reason
 from core.models.encoders.word_pieces import FILE as WORD_PIECES
 from core.models.encoders.word_pieces import WordPieces
-from core.models.loading.packaged import PACKAGES, SPLIT, packaged_folder
+from core.models.loading.packaged import PACKAGES, PREPARED, packaged_folder
+from core.models.loading.pretrained import pretrained, reason
 
 
 def base_folder(name: str) -> str:
-    """Folder of a packaged base, or the name itself (a local folder or a hub name).  Raises CheckpointError when it is missing."""
-    return str(packaged_folder(name)) if name in (*PACKAGES, *SPLIT) else name
+    """The folder of a packaged base, or else the name itself (a local folder or a hub name).  Raises CheckpointError if it is
+    missing."""
+    return str(packaged_folder(name)) if name in (*PACKAGES, *PREPARED) else name
 
 
 @contextmanager
 def loading(name: str) -> Iterator[None]:
-    """Turns every error inside into a CheckpointError about `name`: libraries and hub clients raise many kinds."""
+    """Turns every error raised inside into a CheckpointError about `name`, because libraries and hub clients raise many
+    kinds."""
     try:
         yield
     except CheckpointError:

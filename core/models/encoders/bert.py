@@ -25,7 +25,7 @@ Attend = Callable[..., tuple[Tensor, Any]]  # the interface of transformers' att
 
 
 def fits(folder: str | Path, model_type: str = "bert") -> bool:
-    """Whether `load_bert` can load a folder (`load_mpnet` for "mpnet")."""
+    """Whether `load_bert` (or `load_mpnet`, with kind "mpnet") can load a folder."""
     try:
         config = read_config(Path(folder))
     except CheckpointError:
@@ -130,7 +130,7 @@ class Layers(nn.Module):
 
 
 class Bert(nn.Module):
-    """`attend`: the attention function of every layer, with the interface of transformers'."""
+    """`attend`: the attention function of every layer, with the same interface as transformers'."""
 
     def __init__(self, config: SimpleNamespace) -> None:
         super().__init__()

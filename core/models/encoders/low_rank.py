@@ -1,5 +1,5 @@
-"""Low-rank adaptation (Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1) of a BERT-like encoder: for the linear maps
-of its upper layers, only updates of rank r are trained and stored.
+"""Low-rank adaptation (Hu et al. 2022, "LoRA: Low-Rank Adaptation of Large Language Models", section 4.1) of a BERT-like
+encoder or a Llama-like decoder: only rank-r updates to the linear maps of its upper layers are trained and stored.
 """
 
 from __future__ import annotations
@@ -12,13 +12,22 @@ from torch import Tensor, nn
 
 from core.models.loading.files import read_weights
 
-ADAPTED = (
+ENCODER_MAPS = (
     "attention.self.query",
     "attention.self.key",
     "attention.self.value",
     "attention.output.dense",
     "intermediate.dense",
     "output.dense",
+)
+DECODER_MAPS = (
+    "self_attn.q_proj",
+    "self_attn.k_proj",
+    "self_attn.v_proj",
+    "self_attn.o_proj",
+    "mlp.gate_proj",
+    "mlp.up_proj",
+    "mlp.down_proj",
 )
 
 
@@ -40,20 +49,20 @@ class LowRank(nn.Module):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """The same map as one matrix: inference costs what the base costs."""
+        """The same map as one matrix, so that inference costs no more than the base."""
         self.linear.weight += self.up @ self.down
         return self.linear
 
 
 def adapt(encoder: Any, layers: int, rank: int) -> None:
-    """Freezes an encoder and adds trainable updates to the linear maps of its upper `layers` layers."""
+    """Freezes an encoder (or decoder) and adds trainable updates to the linear maps of its upper `layers` layers."""
     encoder.requires_grad_(False)
     for layer, path in _maps(encoder, layers):
         layer.set_submodule(path, LowRank(layer.get_submodule(path), rank))
 
 
 def merge(encoder: Any, layers: int) -> None:
-    """Merges the updates into the matrices, for inference.  The model cannot be trained any further."""
+    """Merges the updates into the matrices for inference.  The model can't be trained any further."""
     for layer, path in _maps(encoder, layers):
         module = layer.get_submodule(path)
         if isinstance(module, LowRank):
@@ -73,7 +82,7 @@ def differences(network: nn.Module) -> dict[str, Tensor]:
 
 
 def load_trained(network: Any, folder: Path) -> None:
-    """Reads what `network.trained()` names from a checkpoint, into a network whose other weights are the base's.
+    """Loads the weights that `network.trained()` names from a checkpoint.  The other weights stay those of the base.
 
     Raises ValueError for weights that are missing or unknown, and as safetensors and torch do.
     """
@@ -85,4 +94,6 @@ def load_trained(network: Any, folder: Path) -> None:
 
 def _maps(encoder: Any, layers: int) -> list[tuple[Any, str]]:
     """(layer, path in it) of the linear maps of the upper layers."""
-    return [(layer, path) for layer in list(encoder.encoder.layer)[-layers:] for path in ADAPTED]
+    is_decoder = hasattr(encoder, "layers")
+    blocks, paths = (encoder.layers, DECODER_MAPS) if is_decoder else (encoder.encoder.layer, ENCODER_MAPS)
+    return [(layer, path) for layer in list(blocks)[-layers:] for path in paths]

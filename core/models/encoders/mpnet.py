@@ -1,4 +1,4 @@
-"""MPNet's encoder (Song et al. 2020) without transformers' imports: BERT's layers with a bias for relative positions.
+"""MPNet's encoder (Song et al. 2020) without transformers' imports: BERT's layers plus a bias for relative positions.
 
 The layers are those of core.models.encoders.bert; tests/models/encoders/test_mpnet.py compares the states with transformers' own.
 
@@ -24,12 +24,12 @@ NO_TYPES = "embeddings.token_type_embeddings.weight"  # MPNet has none: they are
 MAX_DISTANCE = 128  # tokens; larger distances share a bucket
 # beginnings of MPNet's names -> those of core.models.encoders.bert
 _NAMES = {
-    r"attention\.attn\.q\.": "attention.self.query.",
-    r"attention\.attn\.k\.": "attention.self.key.",
-    r"attention\.attn\.v\.": "attention.self.value.",
-    r"attention\.attn\.o\.": "attention.output.dense.",
-    r"attention\.LayerNorm\.": "attention.output.LayerNorm.",
-    r"^encoder\.relative_attention_bias\.": "near.",
+    re.compile(r"attention\.attn\.q\."): "attention.self.query.",
+    re.compile(r"attention\.attn\.k\."): "attention.self.key.",
+    re.compile(r"attention\.attn\.v\."): "attention.self.value.",
+    re.compile(r"attention\.attn\.o\."): "attention.output.dense.",
+    re.compile(r"attention\.LayerNorm\."): "attention.output.LayerNorm.",
+    re.compile(r"^encoder\.relative_attention_bias\."): "near.",
 }
 
 
@@ -70,10 +70,10 @@ class MPNet(Bert):
 
 
 def _our_name(name: str) -> str:
-    """MPNet's name of a weight as core.models.encoders.bert has it."""
+    """Translates one of MPNet's weight names to core.models.encoders.bert's."""
     name = name.removeprefix("mpnet.")
     for theirs, ours in _NAMES.items():
-        name = re.sub(theirs, ours, name)
+        name = theirs.sub(ours, name)
     return name
 
 

@@ -1,4 +1,4 @@
-"""A trained retriever: an encoder of questions, and depending on `side` also of passages, over an unchanged base.
+"""A trained retriever: an encoder of questions and, depending on `side`, of passages too, over an unchanged base.
 
 Source: Karpukhin et al. 2020 (DPR) and Sun et al. 2023, appendix C.  There both sides are trained; with `side` "question", passages keep the
 base's vectors, so that an index of the base still works.  This module only reads files; the network is in core.models.encoders.retriever_network.
@@ -22,7 +22,7 @@ POOLINGS = ("mean", "cls")
 
 @dataclass(frozen=True)
 class RetrieverConfig:
-    """`rank`: of the low-rank updates in the upper `layers` layers; 0: all weights except the embeddings are trained."""
+    """`rank` of the low-rank updates in the upper `layers` layers; 0 trains all weights except the embeddings."""
 
     base: str = MINILM  # the packaged one, a folder or a hub name
     side: str = "question"
@@ -40,12 +40,13 @@ class RetrieverConfig:
 
     @property
     def untrained(self) -> str:
-        """The base's name for AMBISCOPE_ENCODER."""
+        """The base's name, as AMBISCOPE_ENCODER takes it."""
         return f"{CLS}{self.base}" if self.pooling == "cls" else self.base
 
 
 def find_retriever(name: str) -> Path | None:
-    """The folder of a trained retriever, bundled as `checkpoints/NAME` or as given; None if the name means another encoder."""
+    """The folder of a trained retriever, bundled as `checkpoints/NAME` or as given; None if the name means another kind of
+    encoder."""
     for folder in (BUNDLED / name, Path(name).expanduser()):
         with suppress(CheckpointError):
             if read_config(folder).get("kind") == KIND:
@@ -54,7 +55,7 @@ def find_retriever(name: str) -> Path | None:
 
 
 def retriever_config(folder: Path) -> RetrieverConfig:
-    """Raises CheckpointError."""
+    """Reads a retriever's config.json.  Raises CheckpointError."""
     try:
         return RetrieverConfig(**read_config(folder)["config"])
     except (ValueError, KeyError, TypeError) as error:
@@ -66,7 +67,8 @@ def damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def weights_name(encoder: str) -> str:
-    """An encoder's name; that of a folder with the digest of its weights, because others may be written into the same folder.  Raises CheckpointError."""
+    """An encoder's name.  A folder's includes the digest of its weights, because other weights may be written to it later.
+    Raises CheckpointError."""
     folder = find_retriever(encoder)
     if folder is None:
         folder = Path(encoder.removeprefix(CLS)).expanduser()
@@ -78,7 +80,8 @@ def weights_name(encoder: str) -> str:
 
 
 def index_name(encoder: str) -> str:
-    """The encoder of the passage vectors that an encoder searches: the base of a retriever trained on questions only, else itself (`weights_name`)."""
+    """The name of the encoder that made the passage vectors: the base if a retriever was trained on questions only, else the
+    encoder itself (`weights_name`)."""
     if (folder := find_retriever(encoder)) is not None and (config := retriever_config(folder)).side == "question":
         encoder = config.untrained
     return weights_name(encoder)

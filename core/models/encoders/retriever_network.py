@@ -19,7 +19,7 @@ from core.models.encoders.retriever import RetrieverConfig, damaged, retriever_c
 
 
 def pooled(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
-    """Unit vectors (B, d) of states (B, L, d): the first token's, or the mean over real tokens."""
+    """Pools states (B, L, d) to unit vectors (B, d): the first token's, or the mean over real tokens."""
     if pooling == "cls":
         return nn.functional.normalize(states[:, 0].float(), dim=-1)
     weight = mask.unsqueeze(-1).float()
@@ -46,7 +46,7 @@ class RetrieverNetwork(nn.Module):
         return {n: t for n, t in self.state_dict().items() if ".embeddings." not in n}
 
     def merged(self) -> Any:
-        """The encoder for inference.  The network cannot be trained any further."""
+        """The encoder for inference.  The network can't be trained any further."""
         merge(self.encoder, self.config.layers)
         return self.encoder.eval().requires_grad_(False)
 
@@ -65,7 +65,7 @@ def load_retriever(folder: Path) -> tuple[Any, RetrieverNetwork]:
 
 
 def torch_ids(rows: Sequence[Sequence[int]], pad: int) -> tuple[Tensor, Tensor]:
-    """(token ids (B, L), mask (B, L)) of rows of several lengths."""
+    """(token ids (B, L), mask (B, L)) of rows that differ in length."""
     ids = [torch.tensor(row, dtype=torch.long) for row in rows]
     masks = [torch.ones_like(row) for row in ids]
     return pad_sequence(ids, batch_first=True, padding_value=pad), pad_sequence(masks, batch_first=True)

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import CheckpointError, InputError
-from core.models.encoders.pretrained import reason, sentence_transformer
 from core.models.encoders.retriever import CLS, find_retriever, index_name, weights_name
 from core.models.loading.packaged import MINILM
+from core.models.loading.pretrained import reason, sentence_transformer
 from core.models.scheduling.turns import MODEL_LOCK, Batcher
 from core.settings import Settings
 from core.text import word_tokens
@@ -36,7 +36,7 @@ from core.types import Passage
 if TYPE_CHECKING:
     import torch
 
-Kind = Literal["query", "passage"]
+TextKind = Literal["query", "passage"]
 Vectors = NDArray[np.float32]
 
 QUERY_CACHE = 4096  # cached vectors of questions: 6 MB at 384 dimensions
@@ -45,19 +45,19 @@ BATCH_TOKENS = {"cpu": 4096, "cuda": 32768}  # tokens of one forward pass, paddi
 
 
 def passage_text(passage: Passage) -> str:
-    """The encoder's input for a passage: 'title. text', or only the text if there is no title."""
+    """The encoder's input for a passage: 'title. text', or just the text if there is no title."""
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
 class Encoder(Protocol):
-    """Texts to unit vectors.  `name` and `dimension` go into an index's manifest."""
+    """Turns texts into unit vectors.  `name` and `dimension` are written to an index's manifest."""
 
     name: str
 
     @property
     def dimension(self) -> int: ...
 
-    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+    def encode(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
         """float32 (len(texts), d), each row of length 1, in the order of `texts`.  Thread-safe."""
         ...
 
@@ -84,7 +84,8 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 class _CachedEncoder(ABC):
-    """The query cache of every encoder; subclasses compute the vectors, thread-safely.  Waiting questions are encoded in one batch."""
+    """The query cache that every encoder shares.  Subclasses compute the vectors and are thread-safe.  Waiting questions are
+    encoded in one batch."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -102,9 +103,9 @@ class _CachedEncoder(ABC):
     def dimension(self) -> int: ...
 
     @abstractmethod
-    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors: ...
+    def _compute(self, texts: Sequence[str], kind: TextKind) -> Vectors: ...
 
-    def encode(self, texts: Sequence[str], kind: Kind = "passage") -> Vectors:
+    def encode(self, texts: Sequence[str], kind: TextKind = "passage") -> Vectors:
         if kind not in ("query", "passage"):
             raise InputError(f"kind is '{kind}'; use 'query' or 'passage'")
         if not texts:
@@ -123,7 +124,7 @@ class _CachedEncoder(ABC):
 
 
 class PooledEncoder(_CachedEncoder):
-    """A bare encoder with pooling and L2 normalisation: with the mean over tokens, the recipe of all-MiniLM-L6-v2."""
+    """A bare encoder with pooling and L2 normalisation.  With the mean over tokens, it is the recipe of all-MiniLM-L6-v2."""
 
     def __init__(
         self, name: str, tokenizer: Any, model: Any, device: str = "auto", *, pooling: str = "mean", max_tokens: int = 256
@@ -150,7 +151,7 @@ class PooledEncoder(_CachedEncoder):
     def _on_gpu(self) -> bool:
         return bool(self._place.device.type == "cuda")
 
-    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+    def _compute(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         from core.models.encoders.retriever_network import torch_ids
 
         ids = self.tokens(texts)
@@ -164,7 +165,7 @@ class PooledEncoder(_CachedEncoder):
             out[batch] = np.concatenate(parts)
         return out
 
-    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, kind: Kind, part: slice) -> Vectors:
+    def _forward(self, ids: torch.Tensor, mask: torch.Tensor, kind: TextKind, part: slice) -> Vectors:
         """Unit vectors (B, d) of some rows of token ids (B, L).  On a CPU, passages take bf16 where it is native: 2.5 times as fast, and the cosine
         with the exact vector is above 0.9999."""
         import torch
@@ -183,8 +184,8 @@ class PooledEncoder(_CachedEncoder):
 
 
 class RetrieverEncoder(_CachedEncoder):
-    """A trained retriever.  If only the question side was trained, its base encodes the passages and gives `name`, so that an index of the
-    base works too."""
+    """A trained retriever.  If only the question side was trained, the base encodes the passages and gives the `name`, so that
+    the base's index still works."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         """Raises CheckpointError."""
@@ -197,13 +198,13 @@ class RetrieverEncoder(_CachedEncoder):
         parts = tokenizer, network.merged(), settings.device
         trained = PooledEncoder(settings.encoder, *parts, pooling=config.pooling, max_tokens=config.max_tokens)
         base = load_encoder(replace(settings, encoder=config.untrained)) if question_only else trained
-        self._sides: dict[Kind, Encoder] = {"query": trained, "passage": base}
+        self._sides: dict[TextKind, Encoder] = {"query": trained, "passage": base}
 
     @property
     def dimension(self) -> int:
         return self._sides["query"].dimension
 
-    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+    def _compute(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         return self._sides[kind].encode(texts, kind)
 
 
@@ -230,7 +231,7 @@ class SentenceTransformerEncoder(_CachedEncoder):
     def dimension(self) -> int:
         return int(self._model.get_embedding_dimension())
 
-    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+    def _compute(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         encode = self._model.encode_query if kind == "query" else self._model.encode_document
         with MODEL_LOCK:
             vectors = encode(list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
@@ -251,7 +252,7 @@ class HashingEncoder(_CachedEncoder):
     def dimension(self) -> int:
         return self._dimension
 
-    def _compute(self, texts: Sequence[str], kind: Kind) -> Vectors:
+    def _compute(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         out = np.zeros((len(texts), self._dimension), dtype=np.float32)
         for row, text in enumerate(texts):
             for word in word_tokens(text) or [""]:
@@ -279,7 +280,7 @@ def passage_weights(encoder: Encoder) -> str:
 
 
 def first_token(name: str) -> str | None:
-    """The checkpoint name of an encoder with CLS pooling: after `cls:`, or one of Condenser's (Gao and Callan 2021).
+    """The checkpoint name of an encoder with CLS pooling: the part after `cls:`, or one of Condenser's (Gao and Callan 2021).
 
     Such checkpoints do not configure pooling, and sentence-transformers would use the mean.
 
@@ -293,7 +294,7 @@ def first_token(name: str) -> str | None:
 
 
 def is_english(name: str) -> bool:
-    """True for the encoders here, which read English, and for any other whose name does not say that it reads several languages.
+    """True for our own encoders, which read English, and for any other whose name doesn't say that it is multilingual.
 
     >>> is_english("minilm"), is_english("intfloat/multilingual-e5-small")
     (True, False)

@@ -28,13 +28,13 @@ class Encoded(dict[str, Any]):
         self._rows = rows
 
     def sequence_ids(self, row: int = 0) -> list[int | None]:
-        """For each token, 0 or 1 for its text of the pair; None for special tokens."""
+        """The text of the pair that each token is from, 0 or 1; None for special tokens."""
         ids: list[int | None] = self._rows[row].sequence_ids
         return ids
 
 
 class WordPieces:
-    """Not thread-safe: truncation is a state of the tokenizer."""
+    """Not thread-safe, because the tokenizer holds the truncation as state."""
 
     def __init__(self, folder: str | Path) -> None:
         """Raises OSError if the file is missing, ValueError if it is damaged."""

@@ -1,45 +1,17 @@
-"""The address of a language model's endpoint, checked before anything is sent."""
+"""Addresses of a language model's endpoint and of a service, checked before anything is sent."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from core.errors import InputError
-from core.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where and how to call.  `key` is kept out of repr."""
-
-    url: str  # without a trailing slash
-    model: str
-    key: str = field(default="", repr=False)
-    timeout: float = 60.0  # seconds of one call, retries included
-    concurrency: int = 8
-    retries: int = 3
-    max_bytes: int = 1 << 20
-    first_pause: float = 0.5  # seconds before the first retry; doubled each time
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Address:
-        """Raises InputError for an invalid address, or one that must not receive the key."""
-        return cls(
-            check_url(settings.lm_url, settings.lm_key),
-            settings.lm_model,
-            settings.lm_key,
-            settings.lm_timeout,
-            settings.lm_concurrency,
-            settings.lm_retries,
-            settings.lm_max_response_kb * 1024,
-        )
 
 
 def check_url(url: str, key: str = "", owner: str = "LM", example: str = "http://127.0.0.1:8123/v1", path: str = "/v1") -> str:
-    """The address without a trailing slash, with `path` if it has none.  `owner`: LM or ENGINE, the word in the names of its settings.
+    """The address without a trailing slash, and with `path` if it has none.  `owner` is LM or ENGINE, the word in the names of
+    its settings.
 
     Raises InputError for another scheme than http and https, for an address with a user, a query or a fragment, and for a key that would be
     sent unencrypted to an address that is not local (`near`).  Host names are not resolved here: `near` is checked again on connecting.
@@ -76,8 +48,8 @@ def near(address: str) -> bool:
 
 
 def _may_be_near(host: str) -> bool:
-    """Whether a host may be local: by its number, in any form that connecting accepts (0xA9FEA9FE, 127.1), or by its name: without a dot (a
-    container) or under one of NEAR_NAMES."""
+    """Whether a host may be local.  A number counts in any form that connecting accepts (0xA9FEA9FE, 127.1); a name counts if
+    it has no dot (a container) or is under one of NEAR_NAMES."""
     if not host.isascii():  # such as full-width digits and dots, which are normalised on connecting
         return False
     try:

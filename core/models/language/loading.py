@@ -1,28 +1,30 @@
-"""The language model of the settings."""
+"""Loads the language model that the settings name, or else the bundled one."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import InputError
-from core.models.encoders.pretrained import TRANSFORMERS
+from core.errors import CheckpointError, InputError
 from core.models.language.prompts import prompt_folder
 from core.models.language.roles import SCRIPTED, LanguageModel
+from core.models.loading.finding import BUNDLED, LANGUAGE, read_config
+from core.models.loading.packaged import PREPARED
+from core.models.loading.pretrained import TRANSFORMERS
 from core.settings import Settings
 
 if TYPE_CHECKING:
-    from core.models.language.address import Address
     from core.models.language.endpoint import EndpointModel
     from core.models.language.prompted import PromptedGenerator
 
 
 class NoLanguageModelError(InputError):
-    """A system needs a language model and none is configured: set AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL."""
+    """A system needs a language model, none is configured and the bundled one is missing: set AMBISCOPE_LM_URL or AMBISCOPE_LM_LOCAL."""
 
 
 def language_model_needed(settings: Settings) -> str:
-    """Empty if a language model is configured, else what to set."""
+    """Empty if the settings name a language model, else which setting to set.  Covers systems that do nothing without one."""
     if settings.lm_url or settings.lm_local:
         return ""
     return (
@@ -31,10 +33,33 @@ def language_model_needed(settings: Settings) -> str:
     )
 
 
+def adapter_folder(settings: Settings) -> Path | None:
+    """The folder of low-rank updates that AMBISCOPE_LM_LOCAL names, or the bundled one if the settings name no language model;
+    None for another model.  Loads nothing.  Raises CheckpointError if the folder or its decoder is missing or damaged."""
+    if settings.lm_url:
+        return None
+    places = [BUNDLED / (settings.lm_local or LANGUAGE), *([Path(settings.lm_local).expanduser()] if settings.lm_local else [])]
+    folder = next((place for place in places if (place / "config.json").is_file()), None)
+    if folder is None:
+        if settings.lm_local:
+            return None
+        raise CheckpointError(f"checkpoints/{LANGUAGE} is missing; train it with `python -m core train language`")
+    stored = read_config(folder)
+    if stored.get("kind") != LANGUAGE:
+        return None
+    if (base := stored.get("config", {}).get("base")) in PREPARED:
+        PREPARED[base].check()
+    return folder
+
+
 def require_language_model(settings: Settings) -> None:
-    """Raises NoLanguageModelError if none is configured, InputError for an invalid or unsafe address, or a wrong prompt.  Contacts nothing."""
+    """Raises NoLanguageModelError if there is none, and InputError for an invalid or unsafe address or an invalid prompt.
+    Contacts nothing."""
     if missing := language_model_needed(settings):
-        raise NoLanguageModelError(missing)
+        try:
+            adapter_folder(settings)
+        except CheckpointError as error:
+            raise NoLanguageModelError(f"{missing}; the bundled one cannot be used: {error}") from None
     prompt_folder(settings.lm_prompts)
     if settings.lm_url and settings.lm_url != SCRIPTED:
         from core.models.language.address import check_url
@@ -51,7 +76,14 @@ def load_language_generator(settings: Settings) -> PromptedGenerator:
     require_language_model(settings)
     from core.models.language.prompted import PromptedGenerator
 
-    return PromptedGenerator(_model(settings), settings.lm_max_tokens, prompt_folder(settings.lm_prompts))
+    prompts = prompt_folder(settings.lm_prompts)
+    if (folder := adapter_folder(settings)) is None:
+        return PromptedGenerator(_model(settings), settings.lm_max_tokens, prompts)
+    with TRANSFORMERS:
+        from core.models.language.bundled import PROMPTS, load_bundled
+
+        model = load_bundled(folder, settings.device, settings.lm_concurrency)
+    return PromptedGenerator(model, settings.lm_max_tokens, prompts or PROMPTS)
 
 
 def _model(settings: Settings) -> LanguageModel:
@@ -60,12 +92,9 @@ def _model(settings: Settings) -> LanguageModel:
 
         return ScriptedLanguageModel()
     if settings.lm_url:
-        from core.models.language.address import Address
-
-        address = Address.from_settings(settings)
-        if _endpoint(address).is_gone:
+        if _endpoint(settings).is_gone:
             _endpoint.cache_clear()
-        return _endpoint(address)
+        return _endpoint(settings)
     with TRANSFORMERS:
         from core.models.language.local import load_local
 
@@ -73,9 +102,9 @@ def _model(settings: Settings) -> LanguageModel:
 
 
 @lru_cache(maxsize=4)
-def _endpoint(address: Address) -> EndpointModel:
+def _endpoint(settings: Settings) -> EndpointModel:
     from core.models.language.endpoint import EndpointModel
 
-    model = EndpointModel(address)
+    model = EndpointModel(settings)
     model.connect()
     return model

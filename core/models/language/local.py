@@ -1,6 +1,6 @@
 """A language model of transformers on this machine: a folder or a hub name, CUDA or CPU, batched greedy generation with the model's chat template.
 
-Only safetensors and code of transformers itself are loaded: no pickles, no `trust_remote_code`.  For GGUF files there is `python -m core lm-server`.
+Only safetensors and code of transformers itself are loaded: no pickles, no `trust_remote_code`.
 Prompts are padded at the left, so that each row's new tokens begin at the same column (B prompts, L tokens).
 """
 
@@ -18,10 +18,9 @@ import torch
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
 from core.errors import CheckpointError
-from core.models.encoders.pretrained import pretrained, reason
-from core.models.language.batch import STOPPED, TOO_LATE
-from core.models.language.endpoint import parse_completion
-from core.models.language.roles import Completion, Request
+from core.models.language.roles import STOPPED, TEMPERATURE, TOO_LATE, Completion, Request
+from core.models.language.structured import parse_completion
+from core.models.loading.pretrained import pretrained, reason
 from core.models.scheduling.device import pick_device
 
 
@@ -59,7 +58,8 @@ class LocalModel:
     def stream(
         self, requests: Sequence[Request], deadline: float, cancelled: Callable[[], bool] = lambda: False
     ) -> Iterator[tuple[int, Completion]]:
-        """See core.models.language.roles.LanguageModel.  Prompts of similar length share a batch, longest first, so that one that does not fit fails early."""
+        """See core.models.language.roles.LanguageModel.  Prompts of similar length share a batch, the longest first, so that
+        one that doesn't fit fails early."""
         prompts = [self.prompt(r) for r in requests]
         lengths = [len(ids) for ids in self.tokenizer(prompts, add_special_tokens=False)["input_ids"]] if prompts else []
         limit = self._context()
@@ -116,7 +116,7 @@ class LocalModel:
         return text
 
     def _context(self) -> int:
-        """Maximum number of tokens of prompt and answer."""
+        """The maximum number of tokens of prompt and answer together."""
         stated = getattr(self.model.config, "max_position_embeddings", None) or getattr(self.model.config, "n_positions", None)
         return min(int(stated or 1 << 20), int(min(self.tokenizer.model_max_length, 1 << 20)))
 
@@ -133,7 +133,7 @@ class LocalModel:
             start = time.monotonic()
             inputs = self.tokenizer(prompts, padding=True, add_special_tokens=False, return_tensors="pt").to(self.model.device)
             config = GenerationConfig(
-                do_sample=False,
+                **({"do_sample": True, "temperature": TEMPERATURE} if TEMPERATURE else {"do_sample": False}),
                 num_beams=1,
                 max_new_tokens=max_new_tokens,
                 pad_token_id=self.tokenizer.pad_token_id,

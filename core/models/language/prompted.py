@@ -1,4 +1,5 @@
-"""The generator's roles played by a language model: a prompt (core.models.language.prompts), a JSON schema, and the conversion of the returned object.
+"""Plays the generator's roles with a language model: a prompt (core.models.language.prompts), a JSON schema, and the conversion
+of the returned object.
 
 Source: Lee et al. 2025 (VerDICt), sections 3-4, figures 6-9.  Differences from the paper: replies are objects by schema; an interpretation whose answer
 is not in the passage's words counts as an abstention, because small models answer from memory or repeat the prompt's example.
@@ -14,14 +15,14 @@ from typing import Any
 from core.errors import LanguageModelError
 from core.models.language.prompts import as_data, as_line, list_as_data, load_prompt, passages_as_data
 from core.models.language.roles import Claim, Completion, LanguageModel, Message, Request, Run
-from core.text import content_words, find_spans, listed, question_key, word_tokens
+from core.text import STOPWORDS, compared_words, content_words, find_spans, listed, question_key
 from core.types import Evidence, Interpretation, ModelCalled, Passage
 
 MAX_QUESTION_CHARS = 400
 MAX_ANSWER_CHARS = 300
 MAX_TEXT_CHARS = 4_000  # of a long answer
 QUOTATION_TRIES = 2  # of one answer
-LONG = 4  # token limit of a list of interpretations, relative to one answer
+LIST_TOKEN_FACTOR = 4  # token limit of a list of interpretations, relative to one answer
 
 Check = Callable[[dict[str, Any]], str]  # what is wrong with an object that fits its schema; "" if nothing
 
@@ -56,7 +57,7 @@ SCHEMAS: Mapping[str, dict[str, Any]] = {
 
 
 def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
-    """The schema with lists limited to n items, as in the prompt: servers that enforce it stop a model that repeats itself."""
+    """The schema with lists limited to n items, as in the prompt.  Servers that enforce it stop a model that repeats itself."""
     if n is None:
         return schema
     properties = {
@@ -67,8 +68,8 @@ def _at_most(schema: dict[str, Any], n: str | None) -> dict[str, Any]:
 
 
 class PromptedGenerator:
-    """Every role over one language model: those of Generator, and those below that only a language model can play.  Can be shared between runs,
-    whose state is in Run."""
+    """Every role over one language model: those of Generator, and those below that only a language model can play.  Runs can
+    share it, because their state is in Run."""
 
     def __init__(self, model: LanguageModel, max_tokens: int = 256, prompts: Path | None = None) -> None:
         """`prompts`: a folder of other prompts (core.models.language.prompts)."""
@@ -84,14 +85,15 @@ class PromptedGenerator:
         return {"generator": "language model", **self.model.about, "max_tokens": self.max_tokens, "prompts": prompts}
 
     def _request(self, role: str, values: Mapping[str, str]) -> Request:
-        longer = LONG if role in ("clarify_long", "long_answer", "pseudo_interpretations") else 1
+        longer = LIST_TOKEN_FACTOR if role in ("clarify_long", "long_answer", "pseudo_interpretations") else 1
         messages = tuple(Message(sender, text) for sender, text in load_prompt(role, self.prompts).fill(**values))  # type: ignore[arg-type]
         return Request(messages, _at_most(SCHEMAS[role], values.get("n")), self.max_tokens * longer, role)
 
     def _stream(
         self, role: str, jobs: Sequence[tuple[int, Mapping[str, str]]], run: Run, check: Check | None = None
     ) -> Iterator[tuple[int, Completion]]:
-        """`jobs`: number of passages and the prompt's values.  Each call is counted when it ends; a reply that `check` refuses has failed."""
+        """`jobs`: the number of passages, and the prompt's values.  Each call is counted when it ends; a reply that `check`
+        refuses counts as failed."""
         requests = [self._request(role, values) for _, values in jobs]
         for index, c in self.model.stream(requests, run.deadline, run.cancelled):
             if check is not None and c.parsed is not None and not c.error and (problem := check(c.parsed)):
@@ -138,7 +140,7 @@ class PromptedGenerator:
         return text if text and any(_made_of(text, p.text) for p in passages) else None
 
     def pseudo_interpretations(self, query: str, n: int, run: Run) -> list[str]:
-        """Eq. 1: at most n interpretations of the query, written without any passage.  Empty when the call failed."""
+        """Eq. 1: at most n interpretations of the query, written without any passage.  Empty if the call failed."""
         reply = self._ask("pseudo_interpretations", 0, run, question=as_line(query), n=str(n))
         questions = [_line(q, MAX_QUESTION_CHARS) for q in reply["questions"]] if reply else []
         distinct: dict[str, str] = {}
@@ -147,7 +149,8 @@ class PromptedGenerator:
         return [q for key, q in distinct.items() if key][:n]
 
     def supporting(self, questions: Sequence[str], passages: Sequence[Passage], run: Run) -> list[frozenset[int] | None]:
-        """Eq. 3's Verify, one call a question over all passages: the indexes of those that answer it; None if the call failed."""
+        """Eq. 3's Verify, one call a question over all passages: the indexes of the passages that answer it; None if the call
+        failed."""
         context = passages_as_data(passages)
         jobs = [(len(passages), {"question": as_line(q), "passages": context}) for q in questions]
         return [
@@ -156,8 +159,8 @@ class PromptedGenerator:
         ]
 
     def clarify_long(self, query: str, passages: Sequence[Passage], run: Run, limit: int = 10) -> list[Interpretation] | None:
-        """Eq. 4 and 13: at most `limit` interpretations and answers from one long-context call; `passage_id` is empty if no passage given
-        contains the answer.  None when the call failed."""
+        """Eq. 4 and 13: at most `limit` interpretations and answers from one long-context call.  `passage_id` is empty if none
+        of the passages contains the answer.  None if the call failed."""
         context = passages_as_data(passages)
         reply = self._ask("clarify_long", len(passages), run, question=as_line(query), passages=context, n=str(limit))
         if reply is None:
@@ -173,8 +176,9 @@ class PromptedGenerator:
     def next_answer(
         self, question: str, passages: Sequence[Passage], previous: Sequence[str], run: Run
     ) -> tuple[str, Evidence] | None:
-        """AmbigPrompt's step (Sun et al. 2023, section 3.2): a further answer, whose quotation is in a passage, and its place there; None if none
-        remains.  Asked once more where the quotation is in no passage, or does not hold the answer; then raises LanguageModelError."""
+        """AmbigPrompt's step (Sun et al. 2023, section 3.2): another answer, quoted from a passage, and its place there; None
+        if none remains.  Asks once more if the quotation is in no passage or doesn't contain the answer, and then raises
+        LanguageModelError."""
         values = {"question": as_line(question), "passages": passages_as_data(passages), "previous": list_as_data(previous)}
         values["previous"] = values["previous"] or "none"
 
@@ -191,7 +195,8 @@ class PromptedGenerator:
         raise LanguageModelError(f"the language model gave no answer that can be used: {run.calls[-1].error}")
 
     def match(self, query: str, questions: Sequence[str], references: Sequence[str], run: Run) -> list[bool] | None:
-        """Eq. 17: for each reference whether one of the questions asks the same; None if the call failed, as one that omits references does."""
+        """Eq. 17: whether one of the questions asks the same as each reference.  None if the call failed; a reply that omits
+        references counts as failed."""
         if not questions or not references:
             return [False] * len(references)
 
@@ -204,7 +209,7 @@ class PromptedGenerator:
         return list(result["covered"]) if result else None
 
     def deduplicate(self, query: str, questions: Sequence[str], run: Run) -> list[int] | None:
-        """Figure 9: the indexes of the questions to keep, ascending; None if the call failed or would keep none."""
+        """Figure 9: the indexes of the questions to keep, in ascending order.  None if the call failed or would keep none."""
         if len(questions) < 2:
             return list(range(len(questions)))
 
@@ -217,20 +222,20 @@ class PromptedGenerator:
 
 
 def _line(text: str, limit: int) -> str:
-    """The text in one line; "" if longer than `limit` characters, because a truncated question or answer is useless."""
+    """The text on one line; "" if it is longer than `limit` characters, because a truncated question or answer is useless."""
     line = " ".join(as_data(text, 2 * limit).split()).strip()
     return line if len(line) <= limit else ""
 
 
 def _made_of(answer: str, text: str) -> bool:
-    """True if the answer is in the passage, as a phrase or as separate content words; yes and no always count."""
-    have = set(word_tokens(as_data(text)))
-    words = content_words(answer) or word_tokens(answer)
-    return bool(find_spans(text, answer)) or words in (["yes"], ["no"]) or (bool(words) and all(w in have for w in words))
+    """Whether the answer is in the passage, as a phrase or as separate content words.  Yes and no always count."""
+    have, every = set(compared_words(as_data(text))), compared_words(answer)
+    words = [w for w in every if w not in STOPWORDS] or every
+    return bool(find_spans(text, answer)) or list(words) in (["yes"], ["no"]) or (bool(words) and have.issuperset(words))
 
 
 def _quoted(reply: Mapping[str, Any], passages: Sequence[Passage]) -> tuple[str, Evidence] | None:
-    """The answer, at its place in the quotation; the cited passage is looked at first.  None if no passage has the quotation."""
+    """The answer at its place in the quotation, looked up in the cited passage first.  None if no passage has the quotation."""
     answer, quotation = _line(reply["answer"] or "", MAX_ANSWER_CHARS), reply["quotation"] or ""
     for passage in [*_cited(reply, passages), *passages] if answer else ():
         for first, last in find_spans(passage.text, quotation):
@@ -241,7 +246,7 @@ def _quoted(reply: Mapping[str, Any], passages: Sequence[Passage]) -> tuple[str,
 
 
 def _interpretation(reply: Mapping[str, Any], passage: Passage) -> Interpretation:
-    """Eq. 8's outcome for one passage: a pair whose answer the passage holds, or an abstention with its reason."""
+    """Eq. 8's outcome for one passage: a pair whose answer the passage contains, or an abstention with its reason."""
     question, answer = _line(reply["question"] or "", MAX_QUESTION_CHARS), _line(reply["answer"] or "", MAX_ANSWER_CHARS)
     if not question or not answer:
         return Interpretation(
@@ -254,7 +259,7 @@ def _interpretation(reply: Mapping[str, Any], passage: Passage) -> Interpretatio
 
 
 def _cited(reply: Mapping[str, Any], passages: Sequence[Passage]) -> list[Passage]:
-    """The passage whose number a reply gives; empty if there is none."""
+    """The passage whose number a reply gives; empty if it gives none."""
     number = reply.get("passage") or 0
     return [passages[number - 1]] if 1 <= number <= len(passages) else []
 
@@ -267,7 +272,8 @@ def _place(answer: str, passage: Passage) -> Evidence | None:
 
 
 def _placed(row: Mapping[str, Any], passages: Sequence[Passage]) -> Interpretation | None:
-    """A row of a long-context answer with the passage that holds its answer: the cited one if it does, else the first that does."""
+    """A row of a long-context answer with the passage that contains its answer: the cited one if it does, else the first that
+    does."""
     question, answer = _line(row["question"], MAX_QUESTION_CHARS), _line(row["answer"], MAX_ANSWER_CHARS)
     if not question or not answer:
         return None

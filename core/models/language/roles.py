@@ -19,21 +19,24 @@ from core.errors import CancelledError, LanguageModelError
 from core.text import listed
 from core.types import Interpretation, ModelCalled, Passage
 
+STOPPED, TOO_LATE = "the run was stopped", "no answer came before the run's time was over"  # errors of calls that did not end
 SCRIPTED = "scripted:"  # in AMBISCOPE_LM_URL: the test double of core.models.language.scripted
-Role = Literal["system", "user", "assistant"]
+TEMPERATURE: float = 0  # of every language model; 0: the likeliest text, so that a run can be repeated
+MessageRole = Literal["system", "user", "assistant"]
 # optional roles: without them the query stays as it is, a claim is not verified, an edit is not tested, no text is written
 SPARED = frozenset({"relax", "verify", "second look", "round trip", "deduplicate", "long_answer"})
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    role: Role
+    role: MessageRole
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call.  `schema`: a JSON schema of the object wanted; None asks for plain text.  `purpose`: the role it is made for."""
+    """One call.  `schema`: the JSON schema of the object, or None for plain text.  `purpose`: the role that the call is made
+    for."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
@@ -43,8 +46,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The result of a request.  `error` is empty if it succeeded; `parsed` is the object if a schema was given, else None; `cut`: its token
-    limit ended it; `warning`: what is doubtful about a success."""
+    """The result of a request.  `error` is empty if it succeeded.  `parsed` is the object if a schema was given, else None.
+    `cut`: the token limit ended it.  `warning`: a reason to doubt a successful reply."""
 
     text: str = ""
     parsed: dict[str, Any] | None = None
@@ -65,7 +68,7 @@ class LanguageModel(Protocol):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What determines its output, as plain JSON values; never a key."""
+        """The facts that determine its output, as plain JSON values; never a key."""
         ...
 
     def stream(
@@ -81,7 +84,8 @@ class LanguageModel(Protocol):
 
 @dataclass
 class Run:
-    """One run of one system: its deadline, cancellation, and all its calls (Table 1).  A generator is shared by runs; a Run is not."""
+    """One run of one system: its deadline, cancellation, and all its calls (Table 1).  Runs share a generator, but each has its
+    own Run."""
 
     deadline: float  # value of time.monotonic()
     cancelled: Callable[[], bool] = lambda: False
@@ -91,7 +95,7 @@ class Run:
 
     @classmethod
     def of(cls, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> Run:
-        """A run with `seconds` from now until its deadline."""
+        """A run whose deadline is `seconds` from now."""
         return cls(time.monotonic() + seconds, cancelled)
 
     @property
@@ -114,7 +118,7 @@ class Run:
             yield self.calls[self._reported - 1]
 
     def demand(self, spared: frozenset[str] = SPARED) -> None:
-        """Raises LanguageModelError if every call of a role failed: such a run says nothing about the question.
+        """Raises LanguageModelError if every call of a role failed, because such a run says nothing about the question.
 
         `spared`: roles that may fail.
         """
@@ -127,7 +131,7 @@ class Run:
                 raise LanguageModelError(f"the language model failed at '{role}' ({n}): {calls[-1].error}")
 
     def finish_role(self) -> Iterator[ModelCalled]:
-        """What a system yields after each role: the calls counted since the last time.
+        """The events that a system yields after each role: the calls counted since the last time.
 
         Raises CancelledError when a person stopped the run, LanguageModelError as `demand`.
         """
@@ -138,7 +142,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """To verify: that the passages support `answer` as an answer to `question`."""
+    """The claim to verify: that the passages support `answer` as an answer to `question`."""
 
     question: str
     answer: str
@@ -156,7 +160,7 @@ class Generator(Protocol):
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """For SystemInfo: model, prompt versions, digests; plain JSON values, never a key."""
+        """The model, prompt versions and digests for SystemInfo, as plain JSON values; never a key."""
         ...
 
     def relax(self, query: str, run: Run) -> str:

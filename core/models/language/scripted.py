@@ -1,4 +1,5 @@
-"""A language model that answers from rules, in milliseconds: for tests of everything around a model, with the real prompts and parsing.
+"""A language model that answers from rules, in milliseconds, for tests of everything around a model with the real prompts and
+parsing.
 
 It is not a model.  `table` maps a role to its reply: a text, or a function of the request.  Other roles are answered by a rule: each capitalised
 name or year of a passage that the question does not contain is an answer, and a passage without one is abstained from.
@@ -12,14 +13,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from core.models.language.batch import STOPPED, TOO_LATE
-from core.models.language.endpoint import parse_completion
-from core.models.language.roles import Completion, Request
+from core.models.language.roles import STOPPED, TOO_LATE, Completion, Request
+from core.models.language.structured import parse_completion
 from core.text import word_tokens
 
 Rule = str | Callable[[Request], str]
 _NAME = re.compile(r"\b[A-Z][a-z]+(?:\s+[A-Z][a-z]+)*|\b\d{4}\b")
-_PASSAGE = re.compile(r'<passage number="(\d+)">\nTitle: (.*)\n((?s:.*?))\n</passage>')
+_PASSAGE = re.compile(r"(\d+)\">\nTitle: (.*)\n((?s:.*))\Z")  # what begins and ends a passage is split off
 
 
 class ScriptedLanguageModel:
@@ -52,7 +52,8 @@ def question_of(request: Request) -> str:
 
 def passages_of(request: Request) -> list[tuple[int, str, str]]:
     """(number, title, text) of each passage in the last message."""
-    return [(int(n), title, text) for n, title, text in _PASSAGE.findall(request.messages[-1].text)]
+    parts = (part.partition("\n</passage>")[0] for part in request.messages[-1].text.split('<passage number="')[1:])
+    return [(int(match[1]), match[2], match[3]) for part in parts if (match := _PASSAGE.match(part))]
 
 
 def _names(text: str, question: str) -> list[str]:
@@ -61,8 +62,8 @@ def _names(text: str, question: str) -> list[str]:
 
 
 def _next_answer(request: Request, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    previous = re.search(r"<answers>\n((?s:.*?))\n</answers>", request.messages[-1].text)
-    row = next((r for r in rows if not previous or r["answer"] not in previous.group(1)), {})
+    previous = request.messages[-1].text.partition("<answers>\n")[2].partition("\n</answers>")[0]
+    row = next((r for r in rows if r["answer"] not in previous), {})
     return {"answer": row.get("answer"), "passage": row.get("passage"), "quotation": row.get("answer")}
 
 

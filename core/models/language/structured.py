@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import regex
@@ -16,19 +18,21 @@ import yaml
 from pydantic_core import from_json
 
 from core.errors import FormatError
+from core.models.language.roles import Completion, Request
 
 # <think>, <seed:think>, [THINK], ◁think▷ and the channels of gpt-oss
 _NAME = r"(?:seed:)?(?:think|thinking|thought|reasoning)"
 _BEGIN = rf"[<\[◁]{_NAME}[>\]▷]|<\|channel\|>(?:analysis|commentary)[^<]*<\|message\|>"
 _END = rf"[<\[◁]/{_NAME}[>\]▷]|<\|channel\|>final[^<]*<\|message\|>"
 _REASONING = re.compile(rf"(?:{_BEGIN}).*?(?:{_END}|\Z)", re.DOTALL | re.IGNORECASE)
-_BEFORE_END = re.compile(rf".*(?:{_END})", re.DOTALL | re.IGNORECASE)
+_AT_END = re.compile(_END, re.IGNORECASE)
 # possibly half of a value at the end of a truncated text: a number (19 of 1931), a list without an item
-_OPEN_END = re.compile(r"[\[\s\d.eE+-]+\Z")
+_OPEN_END = f"[{string.whitespace}{string.digits}.eE+-"
 _CURLY_QUOTE = re.compile(r"(?<=[{\[,:])\s*[“”]|[“”](?=\s*(?:[,:}\]]|\Z))")
 _INNER_QUOTE = regex.compile(r'(?<![{\[,:]\s*)(?<!\\)"(?!\s*(?:[,:}\]]|\Z))')  # models forget to escape quotes
 _UNFIT = object()  # a value that does not fit, or is missing
 MAX_YAML_CHARS = 20_000  # PyYAML reads 100 characters a millisecond
+MAX_REPLY_CHARS = 200_000  # what follows is not read
 MAX_STARTS = 30  # possible starts of an object; each costs a pass over the text
 _JSON = json.JSONDecoder(strict=False, object_pairs_hook=lambda pairs: dict(reversed(pairs)))  # the first of equal keys
 
@@ -40,7 +44,7 @@ def _value(text: str) -> Any:
             return _JSON.raw_decode(repaired)[0]
         except json.JSONDecodeError as error:
             if error.msg.startswith("Unterminated") or not repaired[error.pos :].strip():
-                return from_json(_OPEN_END.sub("", repaired), allow_partial=True)
+                return from_json(repaired.rstrip(_OPEN_END), allow_partial=True)
     end = max(text.rfind("}"), text.rfind("]")) + 1
     try:  # YAML has quotes of both kinds and none, and a comma at the end
         return yaml.safe_load(text[:end][:MAX_YAML_CHARS])
@@ -49,18 +53,36 @@ def _value(text: str) -> Any:
 
 
 def without_reasoning(text: str) -> str:
-    """The text after and around a model's reasoning.  Templates that write the opening tag into the prompt leave only the closing one, so all
-    before a closing tag is reasoning; so is all after an opening one that is never closed."""
-    return _BEFORE_END.sub(" ", _REASONING.sub(" ", text))
+    """The reply without the model's reasoning.  Templates that write the opening tag into the prompt leave only the closing
+    one, so everything before a closing tag is reasoning, and so is everything after an opening tag that is never closed."""
+    return _AT_END.split(_REASONING.sub(" ", text))[-1]
+
+
+def parse_completion(completion: Completion, request: Request) -> Completion:
+    """The completion with the parsed object, or with the reason why there is none.  A reply that was cut at its limit never
+    counts as an answer, even if it can be read: half of a name or of a list may be missing."""
+    parsed, text, problem = None, completion.text, ""
+    if request.schema is None:
+        text = without_reasoning(completion.text)
+        problem = "" if text.strip() else empty(completion.text)
+    else:
+        try:
+            parsed = read_object(completion.text, request.schema)
+        except FormatError as error:
+            problem = str(error)
+    if completion.cut:
+        limit = f"the reply was cut off at its limit of {request.max_tokens} tokens; raise AMBISCOPE_LM_MAX_TOKENS"
+        return replace(completion, text=text, error=f"{problem}: {limit}" if problem else limit)
+    return replace(completion, text=text, parsed=parsed, error=problem)
 
 
 def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The first object in the text that fits the schema, with only its properties, each of its type.  Supports `properties` with `type` and
-    `items`, and `required`.
+    """The first object in the text that fits the schema, with only its properties, each converted to its type.  Supports
+    `properties` with `type` and `items`, and `required`.
 
     Raises FormatError that says what is missing.
     """
-    reply = without_reasoning(text)
+    reply = without_reasoning(text)[:MAX_REPLY_CHARS]
     problems: list[str] = []
     properties: Mapping[str, Any] = schema.get("properties", {})
     lists = [name for name, p in properties.items() if "array" in _types(p)]
@@ -87,7 +109,7 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def empty(text: str) -> str:
-    """Why a reply without an answer has none."""
+    """The reason why a reply has no answer."""
     return "the model said nothing apart from its reasoning" if text.strip() else "the model said nothing"
 
 

@@ -39,7 +39,7 @@ def read_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def digest(folder: Path) -> str:
-    """First 16 hex digits of the sha256 of the weights, which a prediction stores.  Raises CheckpointError.
+    """The first 16 hex digits of the weights' sha256, which a prediction stores.  Raises CheckpointError.
 
     The digest is cached until the file's stamp changes; a file written within the clock's last tick is not cached, because another
     write could have the same stamp.

@@ -1,4 +1,5 @@
-"""Finds the weights of a model: bundled folders, folders of `train`, encoder-decoders, files in the authors' formats, hub names.
+"""Finds the weights of a model: bundled folders, folders written by `train`, encoder-decoders, files in the authors' formats,
+hub names.
 
 Only reads names and config.json and imports nothing heavy, so that a page can show what is ready before the libraries are loaded.
 """
@@ -12,7 +13,7 @@ from typing import Any
 
 from core.errors import CheckpointError
 from core.models.loading import hub
-from core.models.loading.packaged import MINILM, MPNET, packaged_folder
+from core.models.loading.packaged import MINILM, MPNET, PREPARED, packaged_folder
 from core.settings import ROOT
 
 BUNDLED = ROOT / "checkpoints"
@@ -23,6 +24,7 @@ RELEASED_WEIGHTS = ("pytorch_model.bin", "model.pt")  # of the authors' folders
 FID_DETAILS = "fid.json"  # our part of a checkpoint in transformers' form, next to its config.json
 SEQ2SEQ_ANSWERER = "answerer-seq2seq"  # the bundled encoder-decoder that writes one answer a step
 SMALL_SEQ2SEQ = "small-seq2seq"  # `kind` in config.json of core.models.seq2seq.small
+LANGUAGE = "language"  # the bundled language model: its `kind` in config.json, and its name
 # checkpoints that are named without a folder, and how to get them where they are not bundled
 TRAINING_COMMANDS = {
     "answerer-seq2seq": "train it with `python -m core train seq2seq --init small:minilm`",
@@ -56,8 +58,8 @@ def default_network() -> str:
 
 
 def named_folder(name: str) -> Path | None:
-    """The folder with a config.json that a name means: bundled as `checkpoints/<name>` (for "default" see `default_network`), as given, or fetched
-    from the hub.  Raises CheckpointError where it cannot be fetched."""
+    """The folder with a config.json that a name refers to: bundled as `checkpoints/<name>` ("default": see `default_network`),
+    a path, or fetched from the hub.  Raises CheckpointError if it can't be fetched."""
     for folder in (BUNDLED / (default_network() if name == "default" else name), Path(name).expanduser()):
         if (folder / "config.json").exists():
             return folder
@@ -65,7 +67,7 @@ def named_folder(name: str) -> Path | None:
 
 
 def find_checkpoint(name: str, kind: str) -> Path:
-    """A span model's folder, by `named_folder`.  `kind`: for the message, such as "reader".
+    """A span model's folder, found by `named_folder`.  `kind` is for the message, such as "reader".
 
     Raises CheckpointError that lists what is bundled, or says why the folder is not a span model's.
     """
@@ -94,6 +96,21 @@ def is_span_model(name: str) -> bool:
         return bool(read_config(folder).get("kind") == "span")
     except CheckpointError:
         return False
+
+
+def find_writer(name: str) -> Path:
+    """The folder of a writer, without loading it.  Raises CheckpointError if it or its base is missing."""
+    if (folder := named_folder(name)) is None:
+        raise CheckpointError(
+            f"no writer '{name}'; train one with `python -m core train writer`, or name its folder in AMBISCOPE_WRITER"
+        )
+    config = read_config(folder)
+    if config.get("kind") != "writer":
+        raise CheckpointError(f"{folder} does not hold a writer; name a folder of `python -m core train writer`")
+    base = (config.get("config") or {}).get("base")
+    if base in PREPARED:
+        PREPARED[base].check()
+    return folder
 
 
 def find_answering(name: str) -> None:
@@ -131,7 +148,7 @@ def find_fid(name: str) -> str:
 
 
 def _encoder_decoder(folder: Path) -> Path:
-    """The folder itself.  Raises CheckpointError where it holds another model of ours."""
+    """Returns the folder.  Raises CheckpointError if it contains another of our kinds of model."""
     kind = read_config(folder).get("kind")
     if kind is not None and kind != SMALL_SEQ2SEQ:
         raise CheckpointError(
@@ -141,7 +158,7 @@ def _encoder_decoder(folder: Path) -> Path:
 
 
 def find_released(location: str | Path) -> Path | None:
-    """The file of weights in the authors' form that is `location`, or in the folder `location`; None for anything else."""
+    """The file of weights in the authors' format at `location`, or inside it if it is a folder; None for anything else."""
     path = Path(location)
     if path.is_file() and path.suffix in (".pt", ".bin", ".pth"):
         return path

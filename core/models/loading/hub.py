@@ -1,4 +1,4 @@
-"""Checkpoints on the Hugging Face hub: downloads by name (`owner/name` or `owner/name@REVISION`), and uploads.
+"""Checkpoints on the Hugging Face hub, downloaded by name: `owner/name` or `owner/name@REVISION`.
 
 Only data is fetched: safetensors, JSON and the files of a tokenizer.  Code and pickles stay where they are, and nothing is run.  Fetched files are in
 the hub's own cache.  Its client reads its own variables: HF_TOKEN (never shown or stored here), HF_HUB_OFFLINE, HF_HOME, HF_ENDPOINT.
@@ -7,19 +7,19 @@ the hub's own cache.  Its client reads its own variables: HF_TOKEN (never shown 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from core.errors import AmbiscopeError, CheckpointError, DownloadError, InputError
+from core.errors import CheckpointError
 
 FETCHED = ("*.safetensors", "*.json", "*.txt", "*.model", "README.md")
 _NAME = re.compile(r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>\w[\w./-]*))?")
 
 
 def is_name(name: str) -> bool:
-    """Whether a name can be a repository's; callers look for a folder of that name first.
+    """Whether a name can be a repository's.  Callers look for a folder of that name first.
 
     >>> [n for n in ("ada/reader", "ada/reader@v1", "t5-base", "./ada/reader", "runs/a/best", "ada/..") if is_name(n)]
     ['ada/reader', 'ada/reader@v1']
@@ -28,83 +28,69 @@ def is_name(name: str) -> bool:
 
 
 @contextmanager
-def _readable_errors(name: str, kind: type[AmbiscopeError]) -> Iterator[None]:
-    """The client's errors in our words, as `kind`.  None of them holds the token."""
+def _readable_errors(name: str) -> Iterator[None]:
+    """Rewords the client's errors as CheckpointError.  None of them contains the token."""
     from huggingface_hub import constants, errors
     from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]  # of the client's own httpx
 
     try:
         yield
     except errors.HFValidationError:
-        raise InputError(f"'{name}' is no name of a repository; write owner/name") from None
+        raise CheckpointError(f"'{name}' is no name of a repository; write owner/name") from None
     except errors.GatedRepoError:
-        raise kind(
+        raise CheckpointError(
             f"{name}: the hub gives this repository only to people who accepted its terms; do so there, and set HF_TOKEN"
         ) from None
     except errors.RepositoryNotFoundError:
-        raise kind(
+        raise CheckpointError(
             f"there is no folder {name} here, and no repository of that name on the hub that you may read; check the name, "
             "and set HF_TOKEN for a private one"
         ) from None
     except errors.RevisionNotFoundError:
-        raise kind(f"{name}: the repository has no such revision; name a branch, a tag or a commit after the @") from None
+        raise CheckpointError(
+            f"{name}: the repository has no such revision; name a branch, a tag or a commit after the @"
+        ) from None
     except HfHubHTTPError as error:
         code = error.response.status_code if error.response is not None else 0
         if code in (401, 403):
-            raise kind(f"{name}: the hub refuses access ({code}); set HF_TOKEN to a token with the right to do this") from None
-        raise kind(f"{name}: the hub answered with an error ({code}); try again later") from None
+            raise CheckpointError(
+                f"{name}: the hub refuses access ({code}); set HF_TOKEN to a token with the right to do this"
+            ) from None
+        raise CheckpointError(f"{name}: the hub answered with an error ({code}); try again later") from None
     except (errors.EntryNotFoundError, errors.OfflineModeIsEnabled) as error:
         if constants.HF_HUB_OFFLINE:
-            raise kind(
+            raise CheckpointError(
                 f"{name} is not on this machine, and HF_HUB_OFFLINE forbids asking the hub for it; name a folder instead"
             ) from None
-        raise kind(
+        raise CheckpointError(
             f"{name} is not on this machine, and the hub cannot be reached ({type(error).__name__}); name a folder instead"
         ) from None
     except (HTTPError, ConnectionError, TimeoutError) as error:
-        raise kind(f"{name}: the hub cannot be reached ({type(error).__name__}); check the network, or name a folder") from None
+        raise CheckpointError(
+            f"{name}: the hub cannot be reached ({type(error).__name__}); check the network, or name a folder"
+        ) from None
     except OSError as error:
         from core import disk
 
         reason = disk.describe_error(error, Path(constants.HF_HUB_CACHE))
-        raise kind(f"{name}: its files cannot be read or written here ({reason}); free some space, or set HF_HOME") from None
+        raise CheckpointError(
+            f"{name}: its files cannot be read or written here ({reason}); free some space, or set HF_HOME"
+        ) from None
 
 
 @lru_cache(maxsize=32)  # a branch is asked for once in a process: all parts of a system have the same weights
 def fetch(name: str) -> Path:
-    """The folder of a repository's files on this machine; files that are here already are not fetched again.  Raises CheckpointError."""
+    """The local folder of a repository's files. Files that are here already aren't downloaded again. Raises
+    CheckpointError."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise CheckpointError(f"'{name}' is no name of a repository; write owner/name or owner/name@REVISION")
     from huggingface_hub import snapshot_download
 
-    with _readable_errors(name, CheckpointError):
+    with _readable_errors(name):
         folder = Path(snapshot_download(match["repo"], revision=match["revision"], allow_patterns=list(FETCHED)))
     if not any(folder.glob("*.safetensors")):
         raise CheckpointError(
             f"{name} on the hub has no safetensors weights, and no others are read; name another, or a folder"
         )
     return folder
-
-
-def put(
-    repo: str, files: Mapping[str, Path | bytes], *, private: bool = False, branch: str | None = None, message: str = ""
-) -> str:
-    """Sends files (name in the repository -> content) in one commit, and makes the repository where there is none.  Returns the commit's id.
-
-    Raises InputError for a name that is no repository's, DownloadError where the hub refuses or cannot be reached.
-    """
-    if not is_name(repo) or "@" in repo:
-        raise InputError(f"'{repo}' is no name of a repository; write owner/name")
-    from huggingface_hub import CommitOperationAdd, HfApi, constants
-
-    if constants.HF_HUB_OFFLINE:
-        raise DownloadError("HF_HUB_OFFLINE is set: nothing was sent; unset it to push")
-    api = HfApi()
-    additions = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=content) for name, content in files.items()]
-    with _readable_errors(repo, DownloadError):
-        api.create_repo(repo, private=private, exist_ok=True)
-        if branch:
-            api.create_branch(repo, branch=branch, exist_ok=True)
-        commit = api.create_commit(repo, additions, commit_message=message or "A checkpoint of Ambiscope", revision=branch)
-    return str(commit.oid)

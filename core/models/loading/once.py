@@ -1,4 +1,4 @@
-"""Weights that are loaded once in a process."""
+"""A cache for weights that are loaded once per process."""
 
 from __future__ import annotations
 

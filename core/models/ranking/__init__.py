@@ -1,1 +1,1 @@
-"""Ranking: passages that complement one another, calibrated probabilities, RECTIFY's evidence, and whether a question is ambiguous."""
+"""Ranking: complementary passages, calibrated probabilities, RECTIFY's evidence, and question ambiguity."""

@@ -1,4 +1,4 @@
-"""Whether a question is ambiguous, without evidence, for Disambig-first (Min et al. 2020, section 5).
+"""The probability that a question is ambiguous, judged without evidence, for Disambig-first (Min et al. 2020, section 5).
 
 The classifier is a logistic regression on the question's sentence vector (all-MiniLM-L6-v2).  Theirs is BERT.
 """
@@ -38,7 +38,7 @@ class AmbiguityModel:
 
 
 def normal(question: str) -> str:
-    """As AmbigNQ writes questions: lower case, no question mark."""
+    """The question as AmbigNQ writes it: lower case, without a question mark."""
     return " ".join(question.lower().split()).rstrip("?").rstrip()
 
 

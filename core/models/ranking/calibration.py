@@ -25,7 +25,7 @@ SIGNALS = ("odds", "end", "later")
 
 
 def log_odds(p: float) -> float:
-    """Natural logarithm of p / (1 - p), at most that of MIN_PROBABILITY from 0 or 1."""
+    """The natural logarithm of p / (1 - p), with p kept at least MIN_PROBABILITY away from 0 and 1."""
     clamped = min(1 - MIN_PROBABILITY, max(MIN_PROBABILITY, p))
     return math.log(clamped / (1 - clamped))
 
@@ -64,19 +64,19 @@ class Calibration:
     weights: str = ""  # digest of the weights it was fitted for
 
     def candidates(self, candidates: Sequence[Candidate], eoi: float = 0.0, has_answers: bool = False) -> tuple[Candidate, ...]:
-        """The candidates of a step, in order, with calibrated probabilities."""
+        """A step's candidates with calibrated probabilities, in the same order."""
         signals = {"end": log_odds(eoi), "later": float(has_answers)}
         return tuple(replace(c, probability=self.answer({**signals, "odds": log_odds(c.probability)})) for c in candidates)
 
     def nothing_left(self, eoi: float, has_answers: bool) -> float:
-        """The probability that no right answer is left, where the model gives [EOI] `eoi`."""
+        """The calibrated probability that no right answer remains, given the model's `eoi`."""
         if self.end is None:
             return eoi
         return self.end({"odds": log_odds(eoi), "end": log_odds(eoi), "later": float(has_answers)})
 
 
 def read_calibration(folder: Path, name: str, weights: str) -> Calibration | None:
-    """The calibration of a system over the weights of a folder; None if there is none, or where it was fitted with other weights.
+    """The calibration of a system for the weights in a folder; None if there is none or it was fitted with other weights.
 
     `name`: of the system and the options that affect its probabilities; `weights`: their digest.  Raises CheckpointError for a damaged file.
     """
@@ -93,7 +93,7 @@ def read_calibration(folder: Path, name: str, weights: str) -> Calibration | Non
 
 
 def write_calibration(folder: Path, name: str, calibration: Calibration) -> Path:
-    """Writes one calibration to a folder's file, in which those of other systems stay.  Raises StorageError."""
+    """Writes one calibration to a folder's file and keeps those of other systems.  Raises StorageError."""
     path = folder / FILE
     body = {**_read(folder), name: asdict(calibration)}
     disk.write_json(path, dict(sorted(body.items())))
@@ -118,5 +118,5 @@ def _damaged(folder: Path, error: Exception) -> CheckpointError:
 
 
 def describe(calibration: Calibration | None) -> dict[str, Any] | None:
-    """What a prediction stores of it, as plain JSON values."""
+    """The calibration as a prediction stores it, in plain JSON values."""
     return None if calibration is None else asdict(calibration)

@@ -1,4 +1,4 @@
-"""RECTIFY's verifier: the probability of an answer, given only its supporting passages.
+"""RECTIFY's verifier: the probability of an answer given only its supporting passages.
 
 Source: Shao and Huang 2022, "Answering Open-Domain Multi-Answer Questions via a Recall-then-Verify Framework", sections 3.2-3.3: evidence is
 aggregated for each candidate, and the verifier judges each candidate on its own.  Theirs is a T5-3B FiD that decodes "right" or "wrong" from all
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from core.models.span.reader import Readout, relevances
-from core.text import answer_words, equal_for_display, find_spans, overlapping
+from core.text import answer_key, answer_words, find_spans, overlapping
 from core.types import BatchAnsweringModel, Candidate, RetrievedPassage
 
-JOBS = 8  # candidates verified in one batch
+BATCH_CANDIDATES = 8  # candidates verified in one batch
 MIN_PROBABILITY = 1e-6
 
 
@@ -29,7 +29,8 @@ class Recalled:
 
 
 def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], surplus: int, evidence: int) -> list[Recalled]:
-    """Surplus candidates, passage by passage, each with at most `evidence` passages that hold its words; equal texts are one candidate.
+    """Collects surplus candidates passage by passage, each with at most `evidence` passages that contain its words.  Equal
+    texts are one candidate.
 
     Passages are ordered by the reader's probability of the candidate; passages that only contain its words follow, ordered by the
     reader's probability of having an answer.
@@ -55,7 +56,7 @@ def recall(passages: Sequence[RetrievedPassage], readouts: Sequence[Readout], su
 
 def probability_of(answer: str, candidates: Sequence[Candidate]) -> float:
     """An answer's probability in a proposal: its own, or that of candidates that contain it or are contained in it."""
-    equal = [c.probability for c in candidates if equal_for_display(c.text, answer)]
+    equal = [c.probability for c in candidates if answer_key(c.text) == answer_key(answer)]
     return equal[0] if equal else max((c.probability for c in candidates if overlapping(c.text, answer)), default=0.0)
 
 
@@ -68,16 +69,16 @@ class AnswererEvidence:
     def judge(self, question: str, recalled: Sequence[Recalled]) -> list[float]:
         """The probability of each candidate, given its evidence alone."""
         out: list[float] = []
-        for k in range(0, len(recalled), JOBS):
-            part = recalled[k : k + JOBS]
+        for k in range(0, len(recalled), BATCH_CANDIDATES):
+            part = recalled[k : k + BATCH_CANDIDATES]
             proposals = self.model.propose_many([(question, r.passages, ()) for r in part])
             out += [probability_of(r.candidate.text, p.candidates) for r, p in zip(part, proposals)]
         return out
 
 
 def verify(verifier: AnswererEvidence, question: str, recalled: Sequence[Recalled], mix: float) -> list[Candidate]:
-    """The candidates with their final probability, in order: the geometric mean of the verifier's probability on the aggregated evidence (weight 1 - `mix`) and of
-    the reader's over all passages (weight `mix`; 1: the reader's alone)."""
+    """The candidates with their final probability, in order: the geometric mean of the verifier's probability on the aggregated
+    evidence (weight 1 - `mix`) and the reader's over all passages (weight `mix`; 1 means the reader's alone)."""
     candidates = [r.candidate for r in recalled]
     if mix == 1:
         return candidates

@@ -1,4 +1,5 @@
-"""The trained joint passage reranker: a small decoder over encoder states that points at the next passage, given those already picked.
+"""The trained joint passage reranker: a small decoder over encoder states that points at the next passage, given the picks so
+far.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a T5-3B whose encoder reads question and passage and whose decoder writes passage numbers;
 here the encoder is the per-passage reader's, whose states are already computed, and a pointer over the passages replaces the numbers.  The reader's score of
@@ -27,7 +28,7 @@ KIND = "passages"
 
 @dataclass(frozen=True)
 class JointConfig:
-    """`reader`: digest of the reader that computed the training states."""
+    """`reader`: the digest of the reader that computed the training states."""
 
     reader: str
     states: int = 1152

@@ -1,4 +1,4 @@
-"""Autoregressive rerankers: how likely a passage is the next one to pick, given those picked.
+"""Autoregressive rerankers: the probability that a passage is picked next, given the picks so far.
 
 Source: Min et al. 2021 (JPR), section 3.1.  Theirs is a trained T5-3B that decodes passage numbers and is rewarded for passages with new answers.
 `TrainedScorer` has a small decoder trained for this (core.models.ranking.passage_network).  `ReaderScorer` is untrained: it reads every passage once and
@@ -18,7 +18,7 @@ from core.models.ranking.passage_network import JointNetwork
 from core.models.span.reader import Readout
 from core.text import answer_words, overlapping
 
-CANDIDATES = 3  # answers considered of each passage
+ANSWERS_PER_PASSAGE = 3  # answers considered of each passage
 MIN_PROBABILITY = 1e-6
 
 
@@ -31,10 +31,10 @@ class ReaderScorer:
         """`similarities`: cosines of question and passages; `prior` times (cosine - the best one) is added to a passage's log worth."""
         best = max((s for s in similarities if s is not None), default=0.0)
         self.prior = np.array([math.exp(prior * ((best if s is None else s) - best)) for s in similarities])
-        readings = [[(answer_words(c.text), c.probability) for c in r.candidates[:CANDIDATES]] for r in readouts]
-        self.probabilities = np.zeros((len(readouts), CANDIDATES))  # probability of each passage's readings
+        readings = [[(answer_words(c.text), c.probability) for c in r.candidates[:ANSWERS_PER_PASSAGE]] for r in readouts]
+        self.probabilities = np.zeros((len(readouts), ANSWERS_PER_PASSAGE))  # probability of each passage's readings
         # covered[j, k, i]: what passage i gives reading k of passage j, or one that contains it or is contained in it
-        self.covered = np.zeros((len(readouts), CANDIDATES, len(readouts)))
+        self.covered = np.zeros((len(readouts), ANSWERS_PER_PASSAGE, len(readouts)))
         texts = list(dict.fromkeys(text for passage_readings in readings for text, _ in passage_readings if text))
         related = {(x, y) for x in texts for y in texts if x == y or overlapping(x, y)}
         for j, passage_readings in enumerate(readings):
@@ -45,7 +45,8 @@ class ReaderScorer:
         self.diversity = diversity
 
     def log_worth(self, path: Sequence[int]) -> list[float]:
-        """For each passage, the log of: the probability of its likeliest answer, discounted if the picked passages give it, times the prior.
+        """The log worth of each passage: the probability of its likeliest answer, discounted if a picked passage gives that
+        answer, times the prior.
 
         Never -inf, so that every passage can be picked eventually.
         """
@@ -55,7 +56,8 @@ class ReaderScorer:
         return logs
 
     def log_probabilities(self, paths: Sequence[tuple[int, ...]]) -> list[list[float]]:
-        """For each path of picked passages, the log probability of each passage as the next one; -inf for picked ones."""
+        """The log probability of each passage as the next one, for each path of picked passages; -inf for those already
+        picked."""
         out: list[list[float]] = []
         for path in paths:
             logs = np.array(self.log_worth(path))

@@ -1,1 +1,1 @@
-"""Where and when models run: device, memory, turns of threads."""
+"""Devices, memory, and the order in which threads use a model."""

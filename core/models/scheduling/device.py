@@ -1,4 +1,4 @@
-"""The device that models run on, where bf16 pays off, and what happens when its memory is too small."""
+"""Chooses the device that models run on, uses bf16 where it is native, and handles a device that runs out of memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _log = logging.getLogger(__name__)
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """`auto`: CUDA if there is a GPU, else the CPU.  Raises InputError for a device that torch does not know or this machine lacks."""
+    """`auto` means CUDA if there is a GPU, else the CPU. Raises InputError for a device that torch doesn't know or this machine
+    doesn't have."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -46,7 +47,8 @@ def bf16_autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def store_in_bf16(encoder: nn.Module, device: torch.device) -> None:
-    """Converts the matrices of an encoder that always runs in `bf16_autocast`, which would otherwise convert all of them at each call."""
+    """Converts the matrices of an encoder that always runs in `bf16_autocast`, which would otherwise convert all of them on
+    every call."""
     if native_bf16(device):
         for module in encoder.modules():
             if isinstance(module, nn.Linear):
@@ -54,8 +56,8 @@ def store_in_bf16(encoder: nn.Module, device: torch.device) -> None:
 
 
 class OnDevice:
-    """A model on a device.  A forward pass that runs out of memory is repeated in halves; if a single item does not fit, the model moves to the CPU.
-    Each change is logged once.  The caller holds the model's lock.
+    """A model on a device.  A forward pass that runs out of memory is repeated in halves.  If a single item doesn't fit, the
+    model moves to the CPU. Each change is logged once.  The caller holds the model's lock.
     """
 
     def __init__(self, name: str, model: nn.Module, device: torch.device) -> None:
@@ -63,7 +65,8 @@ class OnDevice:
         self._max_items = 0  # of one pass; 0: no limit
 
     def run(self, forward: Callable[[slice], T], count: int) -> list[T]:
-        """The results of `forward` for slices of the items 0..count-1, in order: one slice, or smaller ones if memory is short, then and later.
+        """The results of `forward` for slices of the items 0..count-1, in order: one slice, or smaller ones once memory has
+        been short.
 
         Raises torch.OutOfMemoryError if one item is too much for the CPU as well.
         """
@@ -82,7 +85,7 @@ class OnDevice:
         return results
 
     def _reduce(self, items: int) -> None:
-        """After a pass with so many items did not fit."""
+        """Lowers the slice size after a pass with this many items didn't fit."""
         self._max_items = items // 2
         problem = f"{self._name}: the memory of {self.device} is too small for"
         if self._max_items:

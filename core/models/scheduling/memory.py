@@ -27,7 +27,7 @@ def _malloc_trim() -> Any:
 
 
 def trim() -> bool:
-    """Returns free pages to the system.  False if the C library cannot."""
+    """Returns free pages to the system.  False if the C library can't."""
     malloc_trim = _malloc_trim()
     if malloc_trim is not None:
         malloc_trim(0)
@@ -35,7 +35,7 @@ def trim() -> bool:
 
 
 def trimmed(steps: Callable[P, Iterator[T]]) -> Callable[P, Generator[T, None, None]]:
-    """Wraps a generator function: freed memory is returned when the generator ends, for whatever reason."""
+    """Wraps a generator function so that freed memory is returned whenever the generator ends."""
 
     @wraps(steps)
     def run(*args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:

@@ -1,7 +1,7 @@
-"""Forward passes take turns: one at a time in this process, first come, first served; calls that wait for the same model may share a batch.
+"""Serialises forward passes in this process, first come, first served.  Calls that wait for the same model may share a batch.
 
 Each pass uses all cores, so two at once only get in each other's way, and a plain lock lets one thread go on while others starve.  For the same
-reason questions have an order, too (Line): if two shared the cores, neither would be answered before both are.
+reason questions have an order, too (WaitingLine): if two shared the cores, neither would be answered before both are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FairLock:
         return max(0, len(self._order) - 1)
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """False where `timeout` seconds were not enough."""
+        """False if `timeout` seconds weren't enough."""
         me = threading.get_ident()
         with self._changed:
             if not self._order or self._order[0] != me:
@@ -65,10 +65,10 @@ _temporary: list[int] = []  # the same, of each `gathering` in progress
 
 
 def gather(callers: int) -> None:
-    """From now on the jobs of up to `callers` threads that wait for the same model share a batch; 1: each for itself, which is how a process starts.
+    """Lets the jobs of up to `callers` threads that wait for the same model share a batch from now on.  A process starts with
+    1, which means no sharing.
 
-    Results equal those without batching up to rounding, as the sums of a larger batch may be added in another order.  The verifier, whose bf16
-    rounds coarsely, takes its turns alone.
+    Results equal those without batching up to rounding, as the sums of a larger batch may be added in another order.
     """
     global _callers_per_batch
     _callers_per_batch = callers
@@ -76,7 +76,7 @@ def gather(callers: int) -> None:
 
 @contextmanager
 def gathering(callers: int) -> Iterator[None]:
-    """`gather` inside `with`; a larger number of the process stays in force."""
+    """`gather` inside `with`.  A larger number already in force for the process is kept."""
     _temporary.append(callers)
     try:
         yield
@@ -85,7 +85,7 @@ def gathering(callers: int) -> Iterator[None]:
 
 
 def callers_per_batch() -> int:
-    """How many callers' jobs share a batch now."""
+    """The number of callers whose jobs share a batch now."""
     return max([_callers_per_batch, *_temporary])
 
 
@@ -98,10 +98,12 @@ class _Call(Generic[J, R]):
 
 
 class Batcher(Generic[J, R]):
-    """Runs jobs of one model in its turn, in one batch with those of other threads that wait for the same model, as far as BUDGET allows."""
+    """Runs the jobs of one model when its turn comes, batched with those of other threads that wait for the same model, up to
+    BUDGET."""
 
     def __init__(self, run: Callable[[Sequence[J]], Sequence[R]], size: Callable[[J], int], on_gpu: Callable[[], bool]) -> None:
-        """`run`: one result a job, in order; `size`: of a job, in tokens; `on_gpu`: whether the model is on a GPU now."""
+        """`run` returns one result a job, in order; `size` is the number of tokens of a job; `on_gpu` tells whether the model
+        is on a GPU now."""
         self._run, self._size, self._on_gpu = run, size, on_gpu
         self._lock = threading.Lock()
         self._waiting: list[_Call[J, R]] = []
@@ -117,7 +119,7 @@ class Batcher(Generic[J, R]):
         return mine.results
 
     def _work(self, mine: _Call[J, R]) -> None:
-        """Runs `mine`, and what waits behind it as far as there is room.  Raises what `run` raises for `mine` alone."""
+        """Runs `mine` and as many of the jobs waiting behind it as fit.  Raises whatever `run` raises for `mine` alone."""
         batch = self._take(mine)
         try:
             results = list(self._run([job for call in batch for job in call.jobs]))
@@ -134,7 +136,7 @@ class Batcher(Generic[J, R]):
             call.is_done = True
 
     def _take(self, mine: _Call[J, R]) -> list[_Call[J, R]]:
-        """`mine` and others that wait, in their order; these are removed from the queue."""
+        """`mine` and the waiting calls that fit, in order.  They are removed from the queue."""
         with self._lock:
             batch, room = [mine], BUDGET["cuda" if self._on_gpu() else "cpu"] - sum(map(self._size, mine.jobs))
             for call in [a for a in self._waiting if a is not mine]:
@@ -151,31 +153,33 @@ _admitted = 1  # questions at a time
 
 
 def admit(questions: int) -> None:
-    """From now on so many questions are worked on at the same time; 1, which is how a process starts, unless more share batches (`gather`)."""
+    """Sets how many questions are worked on at the same time from now on.  A process starts with 1; `gather` may raise it."""
     global _admitted
     _admitted = questions
 
 
-class Line:
-    """Questions in the order in which they came: the first ones are worked on, the others wait."""
+class WaitingLine:
+    """A queue of questions, first come, first served: the first ones are worked on, the others wait."""
 
     def __init__(self, capacity: Callable[[], int] = lambda: max(_admitted, callers_per_batch())) -> None:
         self._capacity = capacity
         self._changed = threading.Condition()
-        self._order: list[Place] = []
+        self._order: list[LinePlace] = []
 
-    def place(self, uses_machine: bool = True) -> Place:
-        """A place at the end of the line, taken by `with`; a question that does not use this machine (an endpoint answers it) does not wait."""
-        return Place(self, uses_machine)
+    def place(self, uses_machine: bool = True) -> LinePlace:
+        """A place at the end of the line, used with `with`.  A question that doesn't use this machine, because an endpoint
+        answers it, doesn't wait."""
+        return LinePlace(self, uses_machine)
 
 
-class Place:
-    """A question's place in a line, taken and left by `with`.  A thread has one: a question asked within a question does not wait."""
+class LinePlace:
+    """A question's place in the line, held inside `with`.  A thread has one place, so a question asked within a question
+    doesn't wait."""
 
-    def __init__(self, line: Line, uses_machine: bool) -> None:
+    def __init__(self, line: WaitingLine, uses_machine: bool) -> None:
         self._line, self._uses_machine, self._thread = line, uses_machine, threading.current_thread()
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> LinePlace:
         with self._line._changed:
             if self._uses_machine and all(other._thread is not self._thread for other in self._line._order):
                 self._line._order.append(self)
@@ -188,7 +192,7 @@ class Place:
             self._line._changed.notify_all()
 
     def _ahead(self) -> tuple[int, int]:
-        """(position in the queue, 0 for none; questions that are worked on)."""
+        """(position in the queue, 0 if it isn't queued; number of questions being worked on)."""
         line = self._line
         with line._changed:
             line._order = [p for p in line._order if p is self or p._thread.is_alive()]  # a thread may end within a question
@@ -199,7 +203,8 @@ class Place:
     def wait(
         self, cancelled: Callable[[], bool], part: Literal["answers", "questions"] = "answers"
     ) -> Iterator[QuestionQueued]:
-        """Returns at this question's turn; until then yields its position whenever it changes.  Raises CancelledError when a person stops it."""
+        """Returns when it is this question's turn.  Until then it yields the position whenever it changes.  Raises
+        CancelledError if a person stops it."""
         reported = 0
         while True:
             position, running = self._ahead()
@@ -214,7 +219,8 @@ class Place:
                 self._line._changed.wait(POLL_SECONDS)
 
     def wait_again(self, cancelled: Callable[[], bool]) -> Iterator[QuestionQueued]:
-        """Goes to the end of the line before the question is rewritten: answers to waiting questions come first."""
+        """Goes back to the end of the line before the question is rewritten, because answers to waiting questions come
+        first."""
         with self._line._changed:
             if self in self._line._order:
                 self._line._order.remove(self)
@@ -223,4 +229,4 @@ class Place:
         yield from self.wait(cancelled, "questions")
 
 
-LINE = Line()  # of every question that is answered in this process
+LINE = WaitingLine()  # of every question that is answered in this process

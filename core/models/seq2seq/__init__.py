@@ -1,1 +1,1 @@
-"""Encoder-decoders: Fusion-in-Decoder, the small copying decoder, the authors' released formats, the rewriter."""
+"""Encoder-decoders: Fusion-in-Decoder, the small copying decoder, the authors' released formats, and the rewriter."""

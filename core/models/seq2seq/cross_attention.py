@@ -1,4 +1,4 @@
-"""A T5 decoder's attention over the passages' states as they are, without making keys and values of them.
+"""A T5 decoder's attention over the passages' states directly, without computing keys and values from them.
 
 A head's scores are q (W_k x) = (W_k' q) x and its output is W_v (sum of a x), so the projections can move to the decoder's side, as in the absorbed
 projections of multi-head latent attention (DeepSeek-AI 2024, arXiv 2405.04434, section 2.1.2).  Keys and values of S states take 2 S d d
@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.models.encoders.pretrained import TRANSFORMERS
+from core.models.loading.pretrained import TRANSFORMERS
 
 
 def attend_to_states(module: Any, hidden: Tensor, states: Tensor, mask: Tensor | None) -> Tensor:
-    """(B * K, 1, d) of one decoder token each, from states (B * K, S, d) and a boolean or additive mask (B * K, 1, 1, S) or None."""
+    """(B * K, 1, d) for one decoder token each, from states (B * K, S, d) and a boolean or additive mask (B * K, 1, 1, S) or
+    None."""
     heads, width = module.n_heads, module.key_value_proj_dim
     to_k, to_v = (w.weight.unflatten(0, (heads, width)) for w in (module.k, module.v))  # (H, D, d)
     q = module.q(hidden[:, 0]).unflatten(-1, (heads, width))
@@ -57,7 +58,8 @@ def _reading() -> type[nn.Module]:
 
 
 def read_states(model: Any) -> None:
-    """Lets a T5's decoder attend so on a CPU, one token at a time, without gradients; elsewhere it makes keys and values as before.
+    """Makes a T5's decoder attend to the states directly on a CPU, one token at a time and without gradients.  Elsewhere it
+    computes keys and values as usual.
 
     Weights and their names stay.  Other models are left as they are.
     """

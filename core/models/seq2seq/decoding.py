@@ -31,7 +31,8 @@ SEPARATOR = ";"
 
 @dataclass(frozen=True)
 class SequenceDecoding:
-    """`sequences`: samples or beams a question; greedy decoding has one.  `end_bias`: added to the logit of the end of the sequence.
+    """`sequences`: samples or beams a question (1 for greedy decoding).  `end_bias` is added to the logit of the end of the
+    sequence.
 
     Diverse beams are groups of one beam each; a token is penalised by `diversity` for every earlier group that chose it at the same
     position.  `max_tokens`: of a sequence; 0: the network's default.
@@ -60,7 +61,7 @@ class SequenceDecoding:
 
 @dataclass(frozen=True)
 class WrittenSequence:
-    """One sequence: token ids without the end, and log probabilities of each under the model itself (no temperature, no bias)."""
+    """One sequence: its token ids without the end, and the model's own log probability of each (no temperature, no bias)."""
 
     ids: tuple[int, ...]
     log_probabilities: tuple[float, ...]
@@ -97,7 +98,7 @@ def _pick(logits: Tensor, writing: SequenceDecoding, generators: Sequence[torch.
 def write(
     network: Any, tokenizer: Any, states: Tensor, mask: Tensor, writing: SequenceDecoding, keys: Sequence[str]
 ) -> list[list[WrittenSequence]]:
-    """`sequences` sequences for each question of the batch.  `keys`: texts that seed the sampling, one a question."""
+    """Writes `sequences` sequences for each question of the batch.  `keys`: texts that seed the sampling, one a question."""
     k = 1 if writing.method == "greedy" else writing.sequences
     end, pad = int(tokenizer.eos_token_id), int(tokenizer.pad_token_id)
     questions = states.shape[0]
@@ -135,7 +136,7 @@ def write(
 
 
 def read_answers(tokenizer: Any, sequence: WrittenSequence) -> list[tuple[str, float]]:
-    """(answer, probability of its own tokens) for each answer of a sequence, in order; empty ones are left out."""
+    """(answer, probability of its own tokens) for each answer of a sequence, in order, without empty ones."""
     out: list[tuple[str, float]] = []
     tokens = zip(sequence.ids, sequence.log_probabilities)
     for is_separator, part in groupby(tokens, lambda token: SEPARATOR in tokenizer.convert_ids_to_tokens(token[0])):
@@ -147,7 +148,7 @@ def read_answers(tokenizer: Any, sequence: WrittenSequence) -> list[tuple[str, f
 
 
 def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
-    """One answer set of several sequences.  An answer that is, contains or is contained in another counts with it.
+    """Merges several sequences into one answer set.  An answer that equals, contains or is contained in another counts with it.
 
     Of one sequence: its answers in their order, with their own probabilities.  Of several: probability is the share of sequences
     that hold the answer, shown in the words of most of them; the likeliest first, equal ones by their own probability.
@@ -174,19 +175,22 @@ def merge(sequences: Sequence[Sequence[tuple[str, float]]]) -> list[tuple[str, f
 
 
 def _plain(text: str) -> str:
-    """The text without accents, character by character, so that offsets stay valid; characters that would change the length are kept."""
+    """The text without accents, character by character, so that offsets stay valid.  Characters whose plain form has another
+    length are kept."""
     return "".join(base if len(base := unicodedata.normalize("NFD", c)[:1]) == 1 else c for c in text)
 
 
 def in_passage_words(text: str, passages: Sequence[RetrievedPassage], uncased: bool) -> str:
-    """An uncased model's answer as the first passage that has it writes it, with case and accents; another model's as it is.
+    """An uncased model's answer written as in the first passage that has it, with case and accents.  Other models' answers are
+    returned unchanged.
 
-    An answer that breaks off within a word ("ron grain") is completed to the word ("Ron Grainer") if it occurs nowhere else.
+    An answer that breaks off within a word ("ron grain") is completed to the word ("Ron Grainer") if it occurs nowhere else; one with a
+    number is not, as "19" would become any year.
     """
     if not uncased:
         return text
     target = _plain(text)
-    words = re.findall(r"\w+", target)
+    words = [] if any(c.isdigit() for c in target) else re.findall(r"\w+", target)
     cut_off = re.compile(r"\b" + r"\W{0,3}".join(words) + r"\w+", re.IGNORECASE)
     matches = ((p, span) for p in passages for span in find_spans(_plain(p.passage.text), target))
     completions = ((p, match.span()) for p in passages if words for match in cut_off.finditer(_plain(p.passage.text)))
@@ -207,14 +211,15 @@ def locate(answer: str, passages: Sequence[RetrievedPassage]) -> Evidence | None
 
 
 def join_passages(passages: Sequence[Passage]) -> Passage:
-    """SpanSeqGen's input: all passages joined into one, each after its title; the title is that of the first."""
+    """SpanSeqGen's input: all passages joined into one, each after its title, under the title of the first."""
     first, *others = passages
     parts = [first.text, *(f"{p.title} : {p.text}" if p.title else p.text for p in others)]
     return Passage(first.id, first.title, " ".join(parts))
 
 
-class Writer:
-    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined_tokens`: of all passages, joined in one row (0: a row for each)."""
+class AnswerSetWriter:
+    """Writes answer sets with the network, tokenizer and lock of a FidAnswerer.  `joined_tokens`: the length of one row that
+    joins all passages (0: one row a passage)."""
 
     def __init__(self, answerer: Any, writing: SequenceDecoding | None = None, joined_tokens: int = 0) -> None:
         self.answerer, self.writing, self.joined_tokens = answerer, writing or SequenceDecoding(), joined_tokens

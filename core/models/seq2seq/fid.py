@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from core import disk
 from core.errors import CheckpointError, StorageError
-from core.models.encoders.pretrained import pretrained, reason
 from core.models.loading.finding import FID_DETAILS, SMALL_SEQ2SEQ, find_fid, find_released, read_config
 from core.models.loading.once import loaded_once
+from core.models.loading.pretrained import pretrained, reason
 from core.models.scheduling.device import pick_device
 from core.models.scheduling.turns import MODEL_LOCK
 from core.models.seq2seq.decoding import in_passage_words, locate
@@ -41,7 +41,8 @@ MAX_EXTRA = 8  # first tokens beyond the candidates, one for each previous answe
 
 @dataclass(frozen=True)
 class Generation:
-    """`eoi_bias` is added to [EOI]'s logit at the first position (negative: stop later); `repeats`: as in core.models.span.answerer.Decoding."""
+    """`eoi_bias` is added to [EOI]'s logit at the first position (negative values stop later).  `repeats`: as in
+    core.models.span.answerer.Decoding."""
 
     candidates: int = STEP_CANDIDATES // 2  # each costs the decoder a row
     eoi_bias: float = 0.0
@@ -60,7 +61,8 @@ class FidAnswerer:
         self.lock = MODEL_LOCK
 
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal:
-        """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
+        """The candidates, likeliest first, and the probability of [EOI].  Without `repeats` none of them shares words with
+        `previous`."""
         return self.propose_many([(question, passages, previous)])[0]
 
     def propose_many(self, jobs: Sequence[tuple[str, Sequence[RetrievedPassage], Sequence[str]]]) -> list[Proposal]:
@@ -134,7 +136,7 @@ class FidAnswerer:
 
 
 def add_eoi(model: Any, tokenizer: Any) -> int:
-    """The id of [EOI]; added to tokenizer and embeddings if missing, with the mean of all vectors."""
+    """The id of [EOI].  If it is missing, it is added to the tokenizer and the embeddings, with the mean of all vectors."""
     is_new = EOI not in tokenizer.get_vocab()
     if is_new:
         tokenizer.add_special_tokens({"additional_special_tokens": [EOI]}, replace_extra_special_tokens=False)
@@ -151,7 +153,8 @@ def add_eoi(model: Any, tokenizer: Any) -> int:
 
 
 def make_fid(model: Any, tokenizer: Any, config: FidConfig | None = None, eoi: int = -1) -> FidNetwork:
-    """A network around a transformers encoder-decoder; [EOI] is added if it is missing.  `eoi`: the token that stands for it (-1: its own)."""
+    """A network around a transformers encoder-decoder. [EOI] is added if it is missing; `eoi` is the token that represents it
+    (-1: its own)."""
     eoi = add_eoi(model, tokenizer) if eoi < 0 else eoi
     tokenizer.model_max_length = 1 << 30  # lengths are limited elsewhere; silences a warning
     return FidNetwork(model, config or FidConfig(), eoi)
@@ -225,7 +228,7 @@ def load_network(name: str, config: Any = None) -> tuple[Any, Any]:
 
 @loaded_once(2)  # large weights: an answering model and a rewriter
 def _loaded(location: str, files: object, device: str) -> tuple[FidAnswerer, str]:
-    """One network per set of weights; `files` changes with the folder's files, so that they are reloaded."""
+    """One network per set of weights.  `files` changes with the folder's files, which reloads them."""
     network, tokenizer = load_network(location)
     sha = sha256()
     for key, tensor in sorted(network.state_dict().items()):
@@ -235,7 +238,7 @@ def _loaded(location: str, files: object, device: str) -> tuple[FidAnswerer, str
 
 
 def _files(location: str) -> tuple[tuple[str, int, int, int], ...]:
-    """Name, size, time and inode of each file of a folder; empty for a hub name."""
+    """Name, size, time and inode of each file in a folder; empty for a hub name."""
     path = Path(location)
     stats = [(p.name, p.stat()) for p in (sorted(path.iterdir()) if path.is_dir() else [path]) if p.is_file()]
     return tuple((name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in stats)

@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from core.models.encoders.pretrained import TRANSFORMERS
-from core.models.interleaving import Kind, Packing, use_interleaving
+from core.models.interleaving import Interleaving, Packing, use_interleaving
+from core.models.loading.pretrained import TRANSFORMERS
 from core.models.seq2seq.cross_attention import read_states
 from core.models.span.network import Prompting, with_learned_prompts
 from core.models.span.rows import clip, pad, prompt_text
@@ -42,10 +42,10 @@ class FidConfig:
     target: Target = "step"
     template: Template = "fid"
     # the paper's equations, or what the authors' code computes, for weights trained with it (core.models.interleaving)
-    attention: Kind = "paper"
+    attention: Interleaving = "paper"
 
     def __post_init__(self) -> None:
-        for name, kind in (("template", Template), ("target", Target), ("prompting", Prompting), ("attention", Kind)):
+        for name, kind in (("template", Template), ("target", Target), ("prompting", Prompting), ("attention", Interleaving)):
             *others, last = get_args(kind)
             if getattr(self, name) not in (*others, last):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; use {', '.join(others)} or {last}")
@@ -78,7 +78,7 @@ class FidBatch:
 
 
 def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequence[str], template: str = "fid") -> list[str]:
-    """The prompt row and one row a passage, (title, text) each, as text.  AmbigPrompt's code writes the question in lower case."""
+    """The prompt row and one row for each passage as text, (title, text) each.  AmbigPrompt's code lower-cases the question."""
     if template == "ambigprompt":
         question = question.lower().strip()
         prompt = f"Question: {question} ## Previous Answers: {prompt_text(previous)}".rstrip()
@@ -90,7 +90,7 @@ def row_texts(question: str, passages: Sequence[tuple[str, str]], previous: Sequ
 def collate_fid(
     tokenizer: Any, config: FidConfig, jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]]
 ) -> FidBatch:
-    """One batch of jobs (question, passages, previous answers); questions with fewer passages get rows of padding."""
+    """One batch of jobs (question, passages, previous answers).  Questions with fewer passages are padded with empty rows."""
     count = 1 + max(len(passages) for _, passages, _ in jobs)
     ids: list[list[int]] = []
     p = 0
@@ -118,8 +118,8 @@ def collate_fid(
 def encoding(
     answerer: Any, jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]], max_tokens: int | None = None
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """States and mask of jobs (question, passages, previous answers), by the network and tokenizer of a FidAnswerer, whose lock is held meanwhile:
-    neither is thread-safe.  On a GPU in bf16."""
+    """States and mask of jobs (question, passages, previous answers), from the network and tokenizer of a FidAnswerer.  Its
+    lock is held meanwhile, because neither is thread-safe.  Uses bf16 on a GPU."""
     device = answerer.device
     autocast = torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
     with answerer.lock, torch.inference_mode(), autocast:
@@ -169,7 +169,7 @@ class FidNetwork(nn.Module):
         jobs: Sequence[tuple[str, Sequence[tuple[str, str]], Sequence[str]]],
         max_tokens: int | None = None,
     ) -> FidBatch:
-        """`max_tokens`: of a row, instead of the config's."""
+        """`max_tokens` a row, in place of the config's."""
         return collate_fid(tokenizer, replace(self.config, max_tokens=max_tokens) if max_tokens else self.config, jobs)
 
     def encode(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
@@ -195,7 +195,8 @@ class FidNetwork(nn.Module):
         return torch.cat([states[:, 0, :p], x], dim=1), torch.cat([mask[:, 0, :p], mask[:, 1:].flatten(1)], dim=1)
 
     def _packs(self, batch: FidBatch) -> bool:
-        """Whether to compute real tokens only: on a CPU, where padding costs as much as text.  T5, whose positions count inside a row."""
+        """Whether to compute real tokens only.  This is for CPUs, where padding costs as much as text, and for T5, whose
+        positions count inside a row."""
         config: Any = self.model.get_encoder().config
         if config.model_type != "t5" or self.config.attention != "paper" or self.config.prompting == "learned":
             return False

@@ -8,7 +8,7 @@
   are taken too.  Its [EOI] is not a token but the text "[EOI]", whose first token represents it here.  Such weights run with the attention that
   they were trained with (core.models.interleaving.authors_attention), one question at a time.  Everything trained here runs with the paper's.
 
-`python -m benchmarks.authors` compares both with reference values: of the authors' code, and of transformers' T5.
+`tests/models/test_authors.py` compares both with reference values: of the authors' code, and of transformers' T5.
 
 Files are read with `weights_only=True`: tensors, no code.  Unexpected and missing weights are reported by name.
 """
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from core.errors import CheckpointError
-from core.models.encoders.pretrained import TRANSFORMERS, pretrained, reason
+from core.models.loading.pretrained import TRANSFORMERS, pretrained, reason
 from core.models.seq2seq.network import FidConfig
 from core.types import EOI
 
@@ -40,7 +40,7 @@ _BLOCK = re.compile(r"^(encoder\.block\.\d+)\.module\.")
 
 
 def plain_name(name: str) -> str:
-    """A released name as T5ForConditionalGeneration has it.
+    """Translates a released weight name to T5ForConditionalGeneration's.
 
     >>> plain_name("module.encoder.encoder.block.0.module.layer.0.SelfAttention.q.weight")
     'encoder.block.0.layer.0.SelfAttention.q.weight'
@@ -50,7 +50,8 @@ def plain_name(name: str) -> str:
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """The tensors of a file under their own names.  Raises CheckpointError for a damaged file or one with more than tensors."""
+    """The tensors of a file under their own names.  Raises CheckpointError for a damaged file or one that contains more than
+    tensors."""
     try:
         raw = torch.load(file, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, OSError, EOFError, ValueError) as error:
@@ -82,7 +83,8 @@ def plain_tensors(raw: Mapping[str, Tensor], file: Path) -> dict[str, Tensor]:
 
 
 def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
-    """T5's shape read from its tensors, for a file that comes without config.json.  Raises CheckpointError for what is not a T5."""
+    """T5's shape, inferred from its tensors, for a file that comes without config.json.  Raises CheckpointError if it isn't a
+    T5."""
     with TRANSFORMERS:
         from transformers import T5Config
 
@@ -134,7 +136,7 @@ def infer_config(tensors: Mapping[str, Tensor], file: Path) -> Any:
 
 
 def load_t5(file: Path) -> tuple[Any, FidConfig]:
-    """The T5 of a file in either form, and how it reads rows.  Raises CheckpointError naming weights that do not fit."""
+    """The T5 of a file in either form, and how it reads rows.  Raises CheckpointError naming weights that don't fit."""
     with TRANSFORMERS:
         from transformers import T5Config, T5ForConditionalGeneration
 

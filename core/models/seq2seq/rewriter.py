@@ -1,4 +1,5 @@
-"""Question disambiguation with an encoder-decoder: from the prompt question, the target answer, the other answers and the passages to a question.
+"""Question disambiguation with an encoder-decoder, which writes a question from the prompt question, the target answer, the
+other answers and the passages.
 
 Source: Min et al. 2020, section 5 ("generates each question conditioning on the concatenation of the prompt question, the target answer, other answers,
 and the top passages").  The rows are those of core.models.seq2seq.network: the prompt row holds the question and the answers, the target
@@ -19,7 +20,7 @@ from core.models.seq2seq.network import encoding
 from core.text import STOPWORDS, question_key
 from core.types import Passage
 
-Job = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
+RewriteJob = tuple[str, str, Sequence[str], Sequence[Passage]]  # prompt question, target answer, other answers, passages
 BEAMS = 3
 MAX_TOKENS = 48  # of a question
 BATCH = 4  # jobs
@@ -34,7 +35,7 @@ def rewriting_job(
 
 
 def truecase(text: str, sources: Sequence[str]) -> str:
-    """The words of a lower-case text in their most frequent case in the sources; the first letter is a capital.
+    """Restores the case of a lower-case text: each word as most of the sources write it, and a capital first letter.
 
     >>> truecase("who played maria in west side story?", ["Who played Maria?", "West Side Story is a film."])
     'Who played Maria in West Side Story?'
@@ -63,12 +64,12 @@ class Seq2SeqRewriter:
         self.answerer = answerer
         self.writing = SequenceDecoding("diverse-beam" if beams > 1 else "greedy", beams, max_tokens=MAX_TOKENS)
 
-    def rewrite_many(self, jobs: Sequence[Job]) -> list[list[str]]:
+    def rewrite_many(self, jobs: Sequence[RewriteJob]) -> list[list[str]]:
         """Distinct candidates of each job, the greedy one first."""
         batches = (jobs[i : i + BATCH] for i in range(0, len(jobs), BATCH))
         return [candidates for batch in batches for candidates in self._rewrite(batch)]
 
-    def _rewrite(self, jobs: Sequence[Job]) -> list[list[str]]:
+    def _rewrite(self, jobs: Sequence[RewriteJob]) -> list[list[str]]:
         network, tokenizer = self.answerer.network, self.answerer.tokenizer
         texts = [rewriting_job(q, answer, others, [(p.title, p.text) for p in top]) for q, answer, others, top in jobs]
         with encoding(self.answerer, texts) as (states, mask):

@@ -25,10 +25,10 @@ from torch import Tensor, nn
 
 from core.errors import CheckpointError
 from core.models.encoders.base import base_folder, load_base, loading
-from core.models.encoders.pretrained import pretrained
 from core.models.interleaving import use_interleaving
 from core.models.loading.files import digest, read_weights, save_weights
 from core.models.loading.finding import SMALL_SEQ2SEQ, find_checkpoint, read_config
+from core.models.loading.pretrained import pretrained
 from core.models.seq2seq.network import IGNORED, FidBatch, Target, fan_out
 from core.models.span.checkpoints import load_span_network
 from core.models.span.network import Prompting
@@ -40,7 +40,8 @@ LOWEST = -1e4  # lowest score: finite in half precision too
 
 @dataclass(frozen=True)
 class SmallConfig:
-    """Lengths are in tokens.  `inner`: total width of an attention's heads.  `max_tokens`: of a passage row, 512 at most.
+    """Lengths are in tokens.  `inner`: the total width of an attention's heads.  `max_tokens`: the length of a passage row, 512
+    at most.
 
     `encoder`: a bundled span model whose unchanged encoder is used, so that the checkpoint holds only the decoder; `encoder_digest`:
     of its weights ("": own encoder).
@@ -77,7 +78,7 @@ class SmallConfig:
 
 @dataclass
 class DecoderState:
-    """State between decoding steps: the tokens so far (B, T) and what depends only on the source."""
+    """State between decoding steps: the tokens so far (B, T), and values that depend only on the source."""
 
     ids: Tensor
     cross: list[tuple[Tensor, Tensor]]  # keys and values (B, H, S, D) a layer
@@ -197,7 +198,7 @@ class SmallSeq2Seq(nn.Module):
         )
 
     def encode(self, batch: FidBatch) -> tuple[Tensor, Tensor]:
-        """Cat(E, X) (B, S, d), and its mask (B, S), which carries the source tokens: token id + 1, 0 for padding."""
+        """Cat(E, X) (B, S, d) and its mask (B, S).  The mask carries the source tokens as token id + 1, with 0 for padding."""
         p, rows = batch.prompt_tokens, batch.rows
         extra = {"rows": rows, "prompt_tokens": p} if self.config.prompting == "interleaved" else {}
         states = self.encoder(
@@ -211,7 +212,7 @@ class SmallSeq2Seq(nn.Module):
     # ------------------------------------------------------------ writing
 
     def _words(self) -> Tensor:
-        """(V, d): the frozen embeddings and that of [EOI]."""
+        """(V, d): the frozen embeddings, and [EOI]'s."""
         encoder: Any = self.encoder
         embeddings: Tensor = encoder.embeddings.word_embeddings.weight
         return torch.cat([embeddings, self.eoi_vector.to(embeddings.dtype)])
@@ -283,7 +284,8 @@ class SmallSeq2Seq(nn.Module):
         return attention.masked_fill(hidden[:, None], 0.0), closing
 
     def forward(self, batch: FidBatch, labels: Tensor, encoded: tuple[Tensor, Tensor] | None = None) -> Tensor:
-        """`labels` (B, T): target, end of sequence, then IGNORED.  `encoded`: the result of `encode` for the batch, if it is cached."""
+        """`labels` (B, T): target, end of sequence, then IGNORED. `encoded`: the cached result of `encode` for the batch, if
+        any."""
         states, mask = encoded or self.encode(batch)
         before = labels.new_full((labels.shape[0], 1), self.start)
         inputs = torch.cat([before, labels[:, :-1].masked_fill(labels[:, :-1] == IGNORED, self.end)], dim=1)
@@ -305,7 +307,7 @@ def small_tokenizer(base: str) -> Any:
 
 
 def make_small(config: SmallConfig | None = None, encoder: Any = None, seed: int = 0) -> tuple[SmallSeq2Seq, Any]:
-    """(network, tokenizer): a new decoder over the base's encoder, or over the given one."""
+    """(network, tokenizer): a new decoder over the base's encoder, or over the given encoder."""
     config = config or SmallConfig()
     tokenizer = small_tokenizer(config.base)
     torch.manual_seed(seed)
@@ -342,7 +344,7 @@ def _shared_encoder(config: SmallConfig) -> Any:
 
 
 def _prefix_elsewhere(config: SmallConfig) -> str:
-    """How the names of weights begin that another checkpoint or the base holds."""
+    """The prefix of the weight names that another checkpoint or the base holds."""
     return "encoder." if config.encoder else "encoder.embeddings."
 
 
@@ -354,7 +356,8 @@ def save_small(network: nn.Module, folder: Path, about: dict[str, Any] | None = 
 
 
 def load_small(folder: Path, config: SmallConfig | None = None) -> tuple[SmallSeq2Seq, Any]:
-    """`config`: replaces the stored one.  Raises CheckpointError, OSError, ValueError, KeyError, TypeError or SafetensorError for what does not fit."""
+    """`config` replaces the stored one.  Raises CheckpointError, OSError, ValueError, KeyError, TypeError or SafetensorError if
+    something doesn't fit."""
     stored_config = SmallConfig(**read_config(folder)["config"])
     network, tokenizer = make_small(config or stored_config, _shared_encoder(stored_config) if stored_config.encoder else None)
     missing, unexpected = network.load_state_dict(read_weights(folder), strict=False)

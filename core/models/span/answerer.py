@@ -21,10 +21,10 @@ from core.models.loading.once import loaded_once
 from core.models.span.checkpoints import shared_network
 from core.models.span.model import Span, SpanModel, to_candidate, top_spans
 from core.models.span.network import SpanNetwork
-from core.models.span.reader import PassageReader, Place, read_alone
-from core.models.span.rows import Rows
+from core.models.span.reader import PassageReader, SpanPlace, read_alone
+from core.models.span.rows import TokenRows
 from core.text import answer_words, shares_words
-from core.types import STEP_CANDIDATES, Candidate, Job, Proposal, RetrievedPassage
+from core.types import STEP_CANDIDATES, Candidate, Proposal, RetrievedPassage, StepInput
 
 CACHED_STEPS = 8  # first steps whose network outputs are cached, for the questions that are worked on at the same time
 READER_SPANS = 40  # the reader's likeliest of a passage
@@ -34,7 +34,8 @@ EXAMINED_SPANS = 256  # considered before equal texts are merged
 
 @dataclass(frozen=True)
 class Decoding:
-    """`eoi_bias`: added to [EOI]'s logit (negative: stop later).
+    """`eoi_bias`: added to [EOI]'s logit (negative: stop later); `first_eoi_bias`: at the first step, where [EOI] means that nothing here is an
+    answer and `keep_above` does not count then (None: the first step is as the others).
 
     `keep_above`: [EOI] comes after every candidate to which the per-passage reader alone gives this probability, scored as DPR does (1: after
     none, and nothing is read alone); `repeats`: candidates that share words with a previous answer are allowed, as in the paper, where only the
@@ -42,6 +43,7 @@ class Decoding:
     """
 
     eoi_bias: float = -2.0
+    first_eoi_bias: float | None = None
     keep_above: float = 1.0
     candidates: int = STEP_CANDIDATES
     repeats: bool = False
@@ -54,8 +56,8 @@ class Scored:
 
     spans: torch.Tensor
     eoi: float
-    rows: Rows
-    readings: Mapping[Place, float] | None
+    rows: TokenRows
+    readings: Mapping[SpanPlace, float] | None
 
 
 class SpanAnswerer(SpanModel):
@@ -69,13 +71,13 @@ class SpanAnswerer(SpanModel):
         """Candidates, the likeliest first, and the probability of [EOI]; without `repeats` none shares words with `previous`."""
         return self.propose_many([(question, passages, previous)])[0]
 
-    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
+    def propose_many(self, jobs: Sequence[StepInput]) -> list[Proposal]:
         return [
             self.decide(scored, passages, previous, self.decoding)
             for scored, (_, passages, previous) in zip(self.score_many(jobs), jobs)
         ]
 
-    def score_many(self, jobs: Sequence[Job]) -> list[Scored]:
+    def score_many(self, jobs: Sequence[StepInput]) -> list[Scored]:
         """Network outputs for each job, before decoding."""
         rows_of = [self.rows(question, [p.passage for p in passages]) for question, passages, _ in jobs]
         prompts = [self.prompt(question, previous) for question, _, previous in jobs]
@@ -84,7 +86,7 @@ class SpanAnswerer(SpanModel):
         return [Scored(spans, float(eoi), rows, reading) for (spans, eoi), rows, reading in zip(scored, rows_of, readings)]
 
     def first_step(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Scored:
-        """Network outputs of a job, or those of the same job before: the round trip asks an unchanged question again."""
+        """The network outputs of a job.  The last job's are kept, because the round trip asks an unchanged question again."""
         key = question, tuple(p.passage for p in passages), tuple(previous)
         if (scored := self.first_steps.get(key)) is None:
             (scored,) = self.score_many([(question, passages, previous)])
@@ -93,13 +95,16 @@ class SpanAnswerer(SpanModel):
                 self.first_steps.popitem(last=False)
         return scored
 
-    def score_rows(self, question: str, rows: Rows, previous: Sequence[str], readings: Mapping[Place, float] | None) -> Scored:
+    def score_rows(
+        self, question: str, rows: TokenRows, previous: Sequence[str], readings: Mapping[SpanPlace, float] | None
+    ) -> Scored:
         """Network outputs for given rows; `readings`: the reader's log probabilities, if it was used."""
         ((spans, eoi),) = self.scored([(rows, self.prompt(question, previous), len(previous))])
         return Scored(spans, float(eoi), rows, readings)
 
-    def _readings_of(self, jobs: Sequence[Job]) -> Sequence[Mapping[Place, float] | None]:
-        """The reader's log probabilities for each job.  They do not depend on previous answers: later steps read nothing again."""
+    def _readings_of(self, jobs: Sequence[StepInput]) -> Sequence[Mapping[SpanPlace, float] | None]:
+        """The reader's log probabilities for each job.  They don't depend on previous answers, so later steps read nothing
+        again."""
         if self.reader is None or self.decoding.keep_above >= 1:
             return [None] * len(jobs)
         passages_of = [(question, [p.passage for p in passages]) for question, passages, _ in jobs]
@@ -108,7 +113,8 @@ class SpanAnswerer(SpanModel):
     @staticmethod
     def decide(scored: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str], decoding: Decoding) -> Proposal:
         """Decoding: adds the bias, merges equal texts, and removes candidates that share words with `previous` from the softmax."""
-        eoi = scored.eoi + decoding.eoi_bias
+        bias = decoding.eoi_bias if previous or decoding.first_eoi_bias is None else decoding.first_eoi_bias
+        eoi = scored.eoi + bias
         spans = examined(scored)
         alone = read_alone(scored.readings) if scored.readings else {}
         precede_eoi: set[str] = set()  # answers that the reader alone would give
@@ -137,7 +143,7 @@ class SpanAnswerer(SpanModel):
             merged[key].append(span.logit)
             if alone.get((span.passage, span.start, span.end), 0.0) >= decoding.keep_above:
                 precede_eoi.add(key)
-        if precede_eoi:
+        if precede_eoi and (previous or decoding.first_eoi_bias is None):
             best = max(float(torch.logsumexp(torch.tensor(merged[key]), 0)) for key in precede_eoi)
             eoi = min(eoi, best - EOI_GAP)
         # candidates that share words with a previous answer, or are empty, cannot be chosen, so their mass is removed
@@ -172,12 +178,13 @@ def examined(scored: Scored) -> list[Span]:
 
 @loaded_once(2)
 def _loaded(folder: Path, weights: str, device: str) -> SpanAnswerer:
-    """One network per set of weights; `weights` is their digest, so that new weights are reloaded."""
+    """One network per set of weights.  `weights` is their digest, so new weights are reloaded."""
     return SpanAnswerer(shared_network(folder, weights, device), device)
 
 
 def load_answerer(name: str = "default", device: str = "auto", decoding: Decoding | None = None) -> tuple[SpanAnswerer, str]:
-    """(answerer, digest of its weights).  Weights are loaded once; the decoding settings are the caller's.  Raises CheckpointError."""
+    """(answerer, digest of its weights).  Weights are loaded once; each caller has its own decoding settings.  Raises
+    CheckpointError."""
     folder = find_checkpoint(name, "answerer")
     weights = digest(folder)
     answerer = copy.copy(_loaded(folder, weights, device))

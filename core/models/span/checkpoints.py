@@ -1,4 +1,4 @@
-"""Checkpoints of span models: a folder with config.json, weights without the unchanged base, and a model card README.md."""
+"""Checkpoints of span models: a folder with config.json, the weights without the unchanged base, and a model card README.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save_span_network(network: nn.Module, folder: Path, about: dict[str, Any] | 
 
 @dataclass(frozen=True)
 class Training:
-    """What a checkpoint says of its training; empty if it does not."""
+    """A checkpoint's record of its training; empty if it has none."""
 
     prompting: str = "interleaved"
     target: str = ""  # reader, answerer, or the target of `core train` that made it
@@ -32,7 +32,7 @@ class Training:
 
 
 def training_of(folder: Path) -> Training:
-    """Raises CheckpointError when config.json cannot be read."""
+    """Reads a checkpoint's record of its training.  Raises CheckpointError if config.json can't be read."""
     config = read_config(folder)
     try:
         arguments = (config.get("about") or {}).get("arguments") or {}
@@ -46,9 +46,10 @@ def training_of(folder: Path) -> Training:
 
 
 def check_abstains(folder: Path) -> None:
-    """Raises CheckpointError for an answering model that was not also trained as a reader: it never learned to abstain on a passage."""
+    """Raises CheckpointError for an answering model that wasn't also trained as a reader, because it never learned to abstain
+    on a passage."""
     training = training_of(folder)
-    if training.target in ("answerer", "cotraining") and training.stage != "joint":
+    if training.target in ("answerer", "cotraining") and not training.stage.startswith("joint"):
         raise CheckpointError(
             f"{folder} holds an answering model, which was not trained to abstain on passages without an answer; "
             "a reader is a folder that `core train reader` made"
@@ -57,13 +58,15 @@ def check_abstains(folder: Path) -> None:
 
 @loaded_once(2)
 def shared_network(folder: Path, weights: str, device: str) -> SpanNetwork:
-    """The network for inference, loaded once for all that read with it.  `weights`: its digest; `device`: where it will run."""
+    """The network for inference, loaded once for all that read with it.  `weights` is its digest; `device` is where it will
+    run."""
     return load_span_network(folder)
 
 
 def load_span_network(folder: Path, prompting: Prompting | None = None, merge: bool = True) -> SpanNetwork:
-    """`prompting`: another mechanism than the stored one (ablations).  `merge`: adds low-rank updates to the matrices, for inference; False to
-    train on.  Raises CheckpointError when a file is missing, damaged, or does not fit the network."""
+    """`prompting`: a mechanism other than the stored one, for ablations.  `merge` adds low-rank updates to the matrices for
+    inference; False keeps the network trainable.  Raises CheckpointError if a file is missing, damaged, or doesn't fit the
+    network."""
     try:
         config = SpanConfig(**read_config(folder)["config"])
         if prompting is not None:

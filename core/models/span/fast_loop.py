@@ -1,4 +1,5 @@
-"""A faster loop for AmbigPrompt: the first step reads every passage, later steps only those that may still hold an answer.
+"""A faster loop for AmbigPrompt: the first step reads every passage, and later steps read only those that may still contain an
+answer.
 
 The exact loop of Sun et al. 2023 encodes all N passages at every step, because the prompt changes and every passage sees it.  Here a later step
 encodes the prompt with only a few passages: those with the best remaining answers of the first step.
@@ -16,13 +17,13 @@ from core.models.span.answerer import Scored, SpanAnswerer, examined
 from core.models.span.model import to_candidate
 from core.models.span.reader import read_alone
 from core.text import answer_words, find_spans, shares_words
-from core.types import AnsweringModel, Job, Passage, Proposal, RetrievedPassage
+from core.types import AnsweringModel, Passage, Proposal, RetrievedPassage, StepInput
 
 
 @dataclass(frozen=True)
 class Rereading:
-    """How many passages a later step reads: `share` of all, at least `min_passages`, but none whose best remaining span is more than `margin` (logits)
-    below the best of all; always the first."""
+    """The passages that a later step reads: a `share` of all, at least `min_passages`, but none whose best remaining span is
+    more than `margin` (logits) below the best one.  The first passage is always read."""
 
     share: float = 0.15
     min_passages: int = 2
@@ -33,7 +34,8 @@ class Rereading:
 
 
 class _FastLoop(ABC):
-    """State of a loop: the previous answers and the first step's passages.  Another question, or withdrawn answers, start again."""
+    """The state of a loop: the previous answers and the first step's passages.  It starts again with another question, or when
+    answers are withdrawn."""
 
     def __init__(self, rereading: Rereading | None = None) -> None:
         self.rereading = rereading or Rereading()
@@ -41,7 +43,7 @@ class _FastLoop(ABC):
         self._loop: tuple[str, tuple[Passage, ...], tuple[str, ...]] | None = None
 
     def _continues(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> bool:
-        """True if this is a later step of the current loop; else a new loop starts."""
+        """Whether this is a later step of the current loop.  Otherwise a new loop starts."""
         key = tuple(p.passage for p in passages)
         if self._loop is not None and self._loop[:2] == (question, key):
             first = self._loop[2]
@@ -53,13 +55,14 @@ class _FastLoop(ABC):
     @abstractmethod
     def propose(self, question: str, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> Proposal: ...
 
-    def propose_many(self, jobs: Sequence[Job]) -> list[Proposal]:
-        """One job after the other: only the last question's loop continues, the others are read whole again."""
+    def propose_many(self, jobs: Sequence[StepInput]) -> list[Proposal]:
+        """Handles one job after the other. Only the last question's loop continues; the others read all their passages
+        again."""
         return [self.propose(*job) for job in jobs]
 
 
 class FastSpanLoop(_FastLoop):
-    """A fast loop over a SpanAnswerer: passages ordered by their best remaining span."""
+    """A fast loop over a SpanAnswerer, with passages ordered by their best remaining span."""
 
     def __init__(self, model: SpanAnswerer, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)
@@ -78,7 +81,8 @@ class FastSpanLoop(_FastLoop):
         return self.model.decide(scored, passages, previous, self.model.decoding)
 
     def _passages_to_reread(self, first: Scored, passages: Sequence[RetrievedPassage], previous: Sequence[str]) -> set[int]:
-        """Indices of the passages that are read again; at least one.  Also those with a further answer that the reader alone would give."""
+        """The indices of the passages to read again, at least one, including those with another answer that the reader alone
+        would give."""
         order = remaining(first, passages, previous)
         top, limit = order[0][1], self.rereading.count(len(passages))
         best = {i for rank, (i, logit) in enumerate(order[:limit]) if rank == 0 or logit >= top - self.rereading.margin}
@@ -103,8 +107,8 @@ def remaining(scored: Scored, passages: Sequence[RetrievedPassage], previous: Se
 
 
 class FastTextLoop(_FastLoop):
-    """A fast loop over a model that writes its answers: first passages with a candidate that was not given yet, then those without any
-    given answer, each group in retrieval order."""
+    """A fast loop over a model that writes its answers.  Passages with a candidate that wasn't given yet come first, then those
+    without any given answer, each group in retrieval order."""
 
     def __init__(self, model: AnsweringModel, rereading: Rereading | None = None) -> None:
         super().__init__(rereading)

@@ -1,4 +1,4 @@
-"""What SpanAnswerer and PassageReader share: base encoder, tokenizer, batches, and a lock around the network."""
+"""The part that SpanAnswerer and PassageReader share: base encoder, tokenizer, batches, and a lock around the network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.models.encoders.low_rank import differences
 from core.models.scheduling.device import OnDevice, bf16_autocast, pick_device, store_in_bf16
 from core.models.scheduling.turns import MODEL_LOCK, Batcher
 from core.models.span.network import RowBatch, SpanNetwork
-from core.models.span.rows import Rows, pad, passage_rows, prompt_row
+from core.models.span.rows import TokenRows, pad, passage_rows, prompt_row
 from core.short_names import spelled_out
 from core.types import Candidate, Evidence, Passage
 
@@ -36,8 +36,8 @@ class Span:
     logit: float
 
 
-def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int]]] | None) -> RowBatch:
-    """One batch of B questions; questions with fewer rows are filled up with rows of padding.
+def collate(rows_of: Sequence[TokenRows], prompts: Sequence[tuple[list[int], list[int]]] | None) -> RowBatch:
+    """One batch of B questions.  Questions with fewer rows are padded with empty rows.
 
     `prompts`: (ids, type ids) a question, or None for the reader.
     """
@@ -63,7 +63,7 @@ def collate(rows_of: Sequence[Rows], prompts: Sequence[tuple[list[int], list[int
 
 
 # passage rows; the prompt's (ids, type ids), None for the reader; the step
-Item = tuple[Rows, tuple[list[int], list[int]] | None, int]
+PackedItem = tuple[TokenRows, tuple[list[int], list[int]] | None, int]
 
 
 class SpanModel:
@@ -76,7 +76,7 @@ class SpanModel:
             store_in_bf16(network.encoder, self.device)
         self.tokenizer = load_tokenizer(self.config.base)
         self.lock = MODEL_LOCK
-        self._together: Batcher[Item, tuple[Tensor, Tensor]] = Batcher(
+        self._together: Batcher[PackedItem, tuple[Tensor, Tensor]] = Batcher(
             self._scored, lambda item: sum(map(len, item[0].input_ids)), lambda: self.device.type == "cuda"
         )
 
@@ -84,8 +84,8 @@ class SpanModel:
     def device(self) -> torch.device:
         return self._place.device
 
-    def rows(self, question: str, passages: Sequence[Passage]) -> Rows:
-        """The rows of all passages; short names in the question are spelled out as in the passages."""
+    def rows(self, question: str, passages: Sequence[Passage]) -> TokenRows:
+        """The rows of all passages.  Short names in the question are spelled out as in the passages."""
         pairs = [(p.title, p.text) for p in passages]
         question = spelled_out(question, [f"{title}. {text}" for title, text in pairs])
         with _TOKENIZING:
@@ -96,11 +96,11 @@ class SpanModel:
         with _TOKENIZING:
             return prompt_row(self.tokenizer, question, previous, self.config.max_prompt_tokens)
 
-    def scored(self, items: Sequence[Item]) -> list[tuple[Tensor, Tensor]]:
+    def scored(self, items: Sequence[PackedItem]) -> list[tuple[Tensor, Tensor]]:
         """(span scores (N, L, W), "no answer" scores) of each item, batched with those of waiting threads; L is that of the longest row."""
         return self._together(items)
 
-    def _scored(self, items: Sequence[Item]) -> list[tuple[Tensor, Tensor]]:
+    def _scored(self, items: Sequence[PackedItem]) -> list[tuple[Tensor, Tensor]]:
         prompts = [prompt for _, prompt, _ in items if prompt is not None]
         batch = collate([rows for rows, _, _ in items], prompts or None)
         if prompts:
@@ -124,8 +124,9 @@ class SpanModel:
         return spans.float().cpu(), nothing.float().cpu()
 
 
-def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
-    """The `limit` best spans of scores (N, L, W), as characters of their passages; spans in overlapping windows are returned once."""
+def top_spans(scores: Tensor, rows: TokenRows, limit: int) -> list[Span]:
+    """The `limit` best spans of scores (N, L, W), as characters of their passages.  A span that is in two overlapping windows
+    is returned once."""
     _, length, width = scores.shape
     values, index = torch.topk(scores.reshape(-1), min(limit, scores.numel()))
     spans: dict[tuple[int, int, int], Span] = {}
@@ -141,14 +142,14 @@ def top_spans(scores: Tensor, rows: Rows, limit: int) -> list[Span]:
 
 
 # Signs that are part of the word they precede or follow: `--port`, `#21c354`, `~/.x`, `$400`, `C++`, `main()`, `40%`, `/etc/x/`
-_SIGNS_BEFORE = re.compile(r"""(?:^|(?<=[\s"'`(\[{<=,:|‘“]))(?:-{1,2}|[#@$£€¥~&]|\$\{|__|~?/|\.{0,2}/|\.(?!\.))+$""")
+_SIGNS_BEFORE = re.compile(r"""(?:^|(?<=[\s"'`(\[{<=,:|‘“]))(?:-|[#@$£€¥~&]|\$\{|__|~?/|\.{0,2}/|\.(?!\.))+$""")
 _SIGNS_AFTER = re.compile(r"(?:\(\)|\+{1,2}|#|%|__|°[CF]?|€)(?!\w)")
 _CLOSING = {")": "(", "]": "[", "}": "{", ">": "<"}
 MAX_SIGNS = 6  # in front of a word
 
 
 def span_text(text: str, start: int, end: int) -> tuple[int, int]:
-    """Extends a span, which begins and ends with a letter or digit, to the signs that are part of its first and last word.
+    """Extends a span, which begins and ends with a letter or digit, to the signs that belong to its first and last word.
 
     These are an option's dashes, the start of a path, a currency or percent sign, call brackets, and a bracket that closes
     one that the span contains.

@@ -116,7 +116,8 @@ class SpanHead(nn.Module):
         return x + weights.flatten(2) @ values.flatten(1, 2)
 
     def eoi(self, e: Tensor, x: Tensor, real: Tensor) -> Tensor:
-        """(B,) the [EOI] score from the prompt's first state and what it finds in Cat(E, X); `real` (B, N * L): real tokens."""
+        """(B,) the [EOI] score, computed from the prompt's first state and its attention over Cat(E, X).  `real` (B, N * L)
+        marks real tokens."""
         query = self.look(e[:, 0])  # (B, d)
         scores = (x @ query.unsqueeze(-1)).squeeze(-1) / math.sqrt(x.shape[-1])
         weights = torch.softmax(scores.float().masked_fill(~real, float("-inf")), dim=-1).to(x.dtype)
@@ -143,7 +144,8 @@ def with_learned_prompts(
 
 
 class SpanNetwork(nn.Module):
-    """Encoder + head.  `forward` gives span scores (B, N, L, W) and "no answer" scores: (B,) when prompted, (B, N) for the reader."""
+    """Encoder and head.  `forward` returns span scores (B, N, L, W) and "no answer" scores: (B,) when prompted, (B, N) for the
+    reader."""
 
     def __init__(self, encoder: nn.Module, config: SpanConfig) -> None:
         super().__init__()
@@ -164,7 +166,7 @@ class SpanNetwork(nn.Module):
         return weights
 
     def merge(self) -> None:
-        """Adds low-rank updates to the matrices, for inference: the network cannot be trained any further."""
+        """Adds low-rank updates to the matrices for inference.  The network can't be trained any further."""
         merge(self.encoder, self.encoder.config.num_hidden_layers)  # type: ignore[union-attr, arg-type]
 
     def encode(self, batch: RowBatch) -> Tensor:
@@ -184,7 +186,7 @@ class SpanNetwork(nn.Module):
         return self.encoder(token_type_ids=batch.token_type_ids, attention_mask=mask.long(), **inputs).last_hidden_state
 
     def _packs(self) -> bool:
-        """Whether to compute real tokens only: padding costs as much as text.  Our encoders take explicit positions."""
+        """Whether to compute real tokens only, because padding costs as much as text.  Our encoders take explicit positions."""
         return self.encoder.config.model_type in ("bert", "mpnet")  # type: ignore[union-attr, operator]
 
     def _encode_packed(self, batch: RowBatch, rows: int | None) -> Tensor:

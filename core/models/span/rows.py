@@ -1,4 +1,5 @@
-"""Converts text to rows of tokens: the prompt row and the passage rows of one question, with the positions that the span head needs.
+"""Converts text to rows of tokens: the prompt row and the passage rows of one question, with the positions that the span head
+needs.
 
 A passage row is `[CLS] question [SEP] title : text [SEP]`, a prompt row `[CLS] question [SEP] answer ; answer [SEP]`.  A long passage becomes
 several overlapping rows.  Spans start and end only at word boundaries of the passage's text, never in the title.
@@ -22,8 +23,8 @@ TOKEN_CHARS = 32  # above the average of any text; text beyond MAX_PASSAGE_TOKEN
 
 
 @dataclass(frozen=True)
-class Rows:
-    """L tokens a row.  `passage` is the index of a row's passage, `offsets` count characters of its text."""
+class TokenRows:
+    """Rows of L tokens.  `passage` is the index of a row's passage; `offsets` count characters of its text."""
 
     input_ids: list[list[int]]
     token_type_ids: list[list[int]]
@@ -35,11 +36,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.input_ids)
 
-    def select(self, indexes: Sequence[int]) -> Rows:
-        """Some of the rows; `passage` still indexes all passages."""
-        return Rows(*([column[i] for i in indexes] for column in vars(self).values()))
+    def select(self, indexes: Sequence[int]) -> TokenRows:
+        """A selection of the rows.  `passage` still indexes all passages."""
+        return TokenRows(*([column[i] for i in indexes] for column in vars(self).values()))
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> TokenRows:
         """The first `count` rows, or all of them."""
         return self.select(range(min(count, len(self))))
 
@@ -56,13 +57,13 @@ def passage_rows(
     passages: Sequence[tuple[str, str]],
     max_tokens: int,
     max_question_tokens: int = 48,
-) -> Rows:
+) -> TokenRows:
     """Rows of all passages, (title, text) each; question cut to `max_question_tokens`, passages split into overlapping windows.
 
     Of a passage at most MAX_PASSAGE_TOKENS tokens are read (11 to 14 rows of 192 tokens, by the length of the question), rounded up to whole rows, so
     that an overlong passage cannot exhaust memory.
     """
-    rows = Rows([], [], [], [], [], [])
+    rows = TokenRows([], [], [], [], [], [])
     if not passages:
         return rows
     question = clip(tokenizer, question, min(max_question_tokens, max_tokens // 2))
@@ -122,7 +123,9 @@ def prompt_row(
     return encoded["input_ids"], encoded["token_type_ids"]
 
 
-def label_spans(rows: Rows, texts: Sequence[str], aliases: Sequence[str], max_answer_tokens: int) -> list[tuple[int, int, int]]:
+def label_spans(
+    rows: TokenRows, texts: Sequence[str], aliases: Sequence[str], max_answer_tokens: int
+) -> list[tuple[int, int, int]]:
     """All spans (row, first token, last token) whose text is one of the aliases."""
     spans: list[tuple[int, int, int]] = []
     matches = {passage: [m for alias in aliases for m in find_spans(texts[passage], alias)] for passage in set(rows.passage)}

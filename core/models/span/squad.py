@@ -1,4 +1,4 @@
-"""Third-party extractive readers in the format of transformers' question answering, for metrics that use one."""
+"""Third-party extractive readers in transformers' question-answering format, for metrics that use one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 
 from core.errors import CheckpointError
 from core.models.encoders.base import loading
-from core.models.encoders.pretrained import pretrained
 from core.models.encoders.sentence_encoder import weights_of
+from core.models.loading.pretrained import pretrained
 from core.models.scheduling.device import pick_device
 
 MAX_TOKENS, STRIDE = 384, 128  # of a window, as usual for SQuAD readers
@@ -59,7 +59,8 @@ class SquadReader:
 
 
 def best_span(starts: torch.Tensor, ends: torch.Tensor, inside: torch.Tensor) -> tuple[int, int, float] | None:
-    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None if nothing is.
+    """(first token, last token, score) of the best span of at most MAX_ANSWER_TOKENS tokens within `inside`; None if there is
+    none.
 
     >>> best_span(torch.tensor([9.0, 0.0, 2.0, 1.0]), torch.tensor([9.0, 3.0, 0.0, 2.0]), torch.tensor([False, True, True, True]))
     (2, 3, 4.0)

@@ -1,1 +1,2 @@
-"""Parsers of documents that are no plain text.  They run in a process of their own (worker.py) and import little, so that it starts quickly."""
+"""Parsers for everything but plain text.  They run in a separate process (worker.py) and import little, so that it starts
+quickly."""

@@ -1,6 +1,7 @@
-"""Markdown, reStructuredText and Word to HTML, which sections.py reads: one form for all, whose structure their libraries know best.
+"""Converts Markdown, reStructuredText and Word to HTML, the one form that sections.py reads, with the libraries that know each
+structure best.
 
-Sources: https://markdown-it-py.readthedocs.io, https://docutils.sourceforge.io, https://github.com/mwilliamson/python-mammoth.
+Sources: markdown.py, https://docutils.sourceforge.io, https://github.com/mwilliamson/python-mammoth.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ p[style-name='Source Code'] => pre:separator('\\n')
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
 p[style-name='Plain Text'] => pre:separator('\\n')
 """
+WORD_NOTES = "li[id^=footnote-], li[id^=endnote-]"  # as mammoth writes them, at the end
 # directives of Sphinx and docutils that hold code, and those whose content is made elsewhere or is none for a reader
-CODE = ("code", "code-block", "sourcecode", "parsed-literal", "prompt", "doctest", "testcode", "testoutput")
+CODE_DIRECTIVES = ("code", "code-block", "sourcecode", "parsed-literal", "prompt", "doctest", "testcode", "testoutput")
 SILENT = re.compile(
     r"auto\w+|toctree|index|include|literalinclude|raw|highlight|currentmodule|default-domain|only|image|meta|graphviz|plantuml|mermaid"
     r"|tags|sectionauthor|codeauthor|contents"
@@ -37,12 +39,12 @@ VERSIONS = {
 }
 
 
-class RefusedError(Exception):
-    """A document that is not read, with the reason."""
+class DocumentRefusedError(Exception):
+    """The reason why a document isn't read."""
 
 
 def html(request: dict[str, Any]) -> str:
-    """The document of a request as HTML.  Raises RefusedError, and whatever the libraries raise for a damaged file."""
+    """The document of a request as HTML.  Raises DocumentRefusedError, and whatever the libraries raise for a damaged file."""
     kind = request["kind"]
     if kind == "docx":
         return _docx(Path(request["path"]))
@@ -53,27 +55,27 @@ def html(request: dict[str, Any]) -> str:
 
 
 def _markdown(text: str) -> str:
-    from markdown_it import MarkdownIt
+    from core.retrieval.parsing.markdown import to_html
 
-    parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
-    rendered: str = parser.render(text)
-    return rendered
+    return to_html(text)
 
 
 def _docx(path: Path) -> str:
-    """Word's headings, tables, lists and paragraphs.  Macros are not read, nor anything outside the file."""
+    """Word's headings, tables, lists and paragraphs.  Macros and anything outside the file aren't read."""
     import mammoth
 
     with path.open("rb") as file:
         if file.read(len(OLE_MARK)) == OLE_MARK:
-            raise RefusedError("the document is encrypted, or older than Word 2007; save it as .docx without a password")
+            raise DocumentRefusedError(
+                "the document is encrypted, or older than Word 2007; save it as .docx without a password"
+            )
         try:
             with zipfile.ZipFile(file) as packed:
                 unpacked = sum(part.file_size for part in packed.infolist())
         except zipfile.BadZipFile as e:
-            raise RefusedError(f"not a Word document ({e}); save it as .docx again") from e
+            raise DocumentRefusedError(f"not a Word document ({e}); save it as .docx again") from e
         if unpacked > max(MAX_UNPACKED, MAX_RATIO * path.stat().st_size):
-            raise RefusedError("the document unpacks to more than 200 times its size, which looks like an attack")
+            raise DocumentRefusedError("the document unpacks to more than 200 times its size, which looks like an attack")
         file.seek(0)
         nothing = mammoth.images.img_element(lambda image: {})
         result: str = mammoth.convert_to_html(file, style_map=STYLES, convert_image=nothing).value
@@ -107,7 +109,7 @@ def _rst(text: str) -> str:
 
 
 class _AnyOption(dict[str, Callable[[Any], Any]]):
-    """The options of a directive that are not known."""
+    """The options of an unknown directive."""
 
     def __bool__(self) -> bool:
         return True
@@ -121,8 +123,8 @@ class _AnyOption(dict[str, Callable[[Any], Any]]):
 
 @contextmanager
 def _tolerant() -> Iterator[None]:
-    """docutils reads Sphinx's roles as their text, and its directives as their content: `.. option:: --port` is a paragraph and what is
-    indented below it."""
+    """Makes docutils read Sphinx's roles as their text and its directives as their content: `.. option:: --port` becomes a
+    paragraph, followed by the indented text."""
     from docutils import nodes
     from docutils.parsers.rst import Directive, directives, roles
 
@@ -147,13 +149,13 @@ def _tolerant() -> Iterator[None]:
             return [*content, inside]
 
     def role(name: str, rawtext: str, text: str, *args: Any, **options: Any) -> tuple[list[nodes.Node], list[nodes.Node]]:
-        plain = re.sub(r"(?s)\s*<[^<>]*>$", "", text).lstrip("~!") or text
+        plain = re.sub(r"<[^<>]*>\Z", "", text).rstrip().lstrip("~!") or text
         return [nodes.inline(rawtext, plain)], []
 
     known_directive, known_role = directives.directive, roles.role
 
     def directive(name: str, language: Any, document: Any) -> Any:
-        if name in CODE:
+        if name in CODE_DIRECTIVES:
             return Code, []
         if SILENT.fullmatch(name):
             return Silent, []

@@ -1,11 +1,13 @@
-"""The pages of a PDF as messages: {"page": n, "title": ..., "text": ...} or {"page": n, "damaged": why}; or one {"error": why} or
-{"too_many": pages}."""
+"""The pages of a PDF as messages: {"page": n, "title": ..., "text": ..., "doubtful": whether its order is} or {"page": n, "damaged": why}; or
+one {"error": why} or {"too_many": pages}."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from typing import Any
+
+from core.retrieval.parsing.columns import in_reading_order
 
 PAGE_SECONDS = 20
 MAX_PAGE_CHARS = 4_000_000
@@ -45,8 +47,13 @@ def pages(path: str, max_pages: int, time_limit: Callable[[float], AbstractConte
     for number in range(1, count + 1):
         try:
             with time_limit(PAGE_SECONDS):
-                text = reader.pages[number - 1].extract_text()[:MAX_PAGE_CHARS]
-            message = {"page": number, "title": title, "text": text}
+                page = reader.pages[number - 1]
+                text = page.extract_text()[:MAX_PAGE_CHARS]
+            layout, is_doubtful = "", False
+            with suppress(Exception), time_limit(PAGE_SECONDS):  # a page that cannot be laid out keeps its order
+                layout = page.extract_text(extraction_mode="layout", layout_mode_space_vertically=False)
+                text, is_doubtful = in_reading_order(text, layout)
+            message = {"page": number, "title": title, "text": text, "doubtful": is_doubtful}
         except Exception as e:
             message = {"page": number, "damaged": f"the page is damaged ({reason(e)})"}
         yield message

@@ -1,8 +1,9 @@
-"""The process that parses documents: `python -m core.retrieval.parsing.worker`, run by core/retrieval/readers/sandbox.py.
+"""The process that parses documents: `python -m core.retrieval.parsing.worker`, started by core/retrieval/readers/sandbox.py.
 
 A line of JSON on stdin asks for a document: {"kind": "pdf", "path": ..., "max_pages": n}, {"kind": "docx", "path": ...}, or
 {"kind": "md", "mdx", "rst" or "html", "text": ..., "title": of the document if it is known}.  The answer is lines of JSON on stdout: those of
-pdf.py, or {"title": ...} and for each section {"headings": [...], "blocks": [[kind, [line, ...]], ...]}; then {"done": true}.  {"error": why} is an answer too.  Memory and processor time are
+pdf.py, or {"title": ...} and for each section {"headings": [...], "blocks": [[kind, [line, ...]], ...]}; then {"done": true}.  {"error": why} is an
+answer too.  {"kind": "file", ...} asks for the documents of a whole file (core/retrieval/readers/__init__.py: `messages`).  Memory and processor time are
 limited, because a document can require any amount.
 """
 
@@ -22,7 +23,7 @@ MARKUP_SECONDS = 60
 
 
 def limit(name: str, value: float) -> None:
-    """Bounds memory or processor time where the system can (not on Windows)."""
+    """Limits memory or processor time if the system supports it (not on Windows)."""
     try:
         import resource
     except ImportError:
@@ -38,7 +39,7 @@ def too_slow(signum: int, frame: Any) -> None:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raises TimeoutError in its block after that time, where the system can (not on Windows)."""
+    """Raises TimeoutError in its block after that time, if the system supports it (not on Windows)."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -54,8 +55,9 @@ def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     try:
         with time_limit(MARKUP_SECONDS):
-            document = sections.of_html(languages.html(request), request.get("title", ""))
-    except languages.RefusedError as e:
+            notes = languages.WORD_NOTES if request["kind"] == "docx" else ""
+            document = sections.of_html(languages.html(request), request.get("title", ""), notes)
+    except languages.DocumentRefusedError as e:
         yield {"error": str(e)}
         return
     except MemoryError:
@@ -70,6 +72,11 @@ def markup(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def answer(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if request["kind"] == "file":
+        from core.retrieval.readers import messages, sandbox
+
+        sandbox.here = answer  # this is the process that its documents are parsed in
+        return messages(request)
     if request["kind"] == "pdf":
         from core.retrieval.parsing import pdf
 
@@ -86,8 +93,9 @@ def main() -> None:
     for line in sys.stdin.buffer:
         with contextlib.redirect_stdout(sys.stderr):  # what a library prints is no answer
             used_seconds = sum(os.times()[:2])
-            limit("RLIMIT_CPU", used_seconds + TOTAL_SECONDS)
-            for message in answer(json.loads(line)):
+            request = json.loads(line)
+            limit("RLIMIT_CPU", used_seconds + min(TOTAL_SECONDS, request.get("seconds", TOTAL_SECONDS)))
+            for message in answer(request):
                 replies.write(json.dumps(message) + "\n")
                 replies.flush()
         replies.write('{"done": true}\n')

@@ -1,53 +1,80 @@
 """Files -> passages, one streaming interface for every format.
 
-A reader turns a `Source` into rows; the steps that all formats share (cleaning, ids, duplicates, chunks of 100 words or 1,500 characters) are
-here.  A new format is one function and one entry in `READERS`.
+A reader turns a `Source` into rows; the steps that all formats share (cleaning, ids, duplicates, chunks of PASSAGE_WORDS words or CHUNK_CHARS characters) are
+here.  A new format is one function and one entry in `READERS`; plugins add to them (core.plugins).  Files of an upload are read in a process of
+its own (sandbox.py): what they make it do keeps nobody waiting.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from core.errors import InputError
+from core.errors import FormatError, InputError, PluginError
+from core.registry import Entry, Registry
 from core.retrieval.readers.columns import read_arrow, read_parquet
 from core.retrieval.readers.documents import read_docx, read_markup, read_pdf, read_text
-from core.retrieval.readers.lines import DEFAULT_COLUMNS, Columns, Limits, Rejected, Row, Source, Tally
-from core.retrieval.readers.structure import BREAK, PASSAGE_WORDS
+from core.retrieval.readers.lines import Columns, DocumentRow, Limits, Rejected, Source
+from core.retrieval.readers.sandbox import StoppedError, parsed
+from core.retrieval.readers.structure import BREAK
 from core.retrieval.readers.tables import MAX_ID_CHARS, read_jsonl, read_tsv
 from core.text import chunk_words, text_problem
 from core.types import Passage
 
 MAX_TITLE_CHARS = 300
-Reader = Callable[[Source], Iterator[Row]]
+PASSAGE_BYTES = 100  # that a passage counts for beside its text and title
+BATCH_ROWS = 100  # rows that a process hands over together
+Reader = Callable[[Source], Iterator[DocumentRow]]
 
-READERS: dict[str, Reader] = {
-    ".tsv": read_tsv,
-    ".tsv.gz": read_tsv,
-    ".jsonl": read_jsonl,
-    ".jsonl.gz": read_jsonl,
-    ".txt": read_text,
-    ".md": partial(read_markup, kind="md"),
-    ".markdown": partial(read_markup, kind="md"),
-    ".mdx": partial(read_markup, kind="mdx"),
-    ".rst": partial(read_markup, kind="rst"),
-    ".html": partial(read_markup, kind="html"),
-    ".htm": partial(read_markup, kind="html"),
-    ".docx": read_docx,
-    ".pdf": read_pdf,
-    ".parquet": read_parquet,
-    ".arrow": read_arrow,
-}
+
+@dataclass(frozen=True, slots=True)
+class ReaderEntry(Entry):
+    """The reader for a file suffix, which is its name.  `target`: a generator `read(source) -> Iterator[DocumentRow]`."""
+
+    is_uploaded: bool = True  # also from the Corpora page and in a zip
+
+    def problem(self, name: str) -> str:
+        if not re.fullmatch(r"(\.[a-z0-9]+)+", name):
+            return f"'{name[:40]}' is no suffix; write a dot and lower-case letters or digits, as in .tsv"
+        return Entry.problem(self, name)
+
+
+READERS = Registry(
+    "reader",
+    {
+        ".tsv": ReaderEntry(read_tsv, "id, text and title, with tabs", "psgs_w100.tsv of Karpukhin et al. 2020"),
+        ".tsv.gz": ReaderEntry(read_tsv, "the same, compressed", "psgs_w100.tsv of Karpukhin et al. 2020"),
+        ".jsonl": ReaderEntry(read_jsonl, "an object a line, with text, title and id"),
+        ".jsonl.gz": ReaderEntry(read_jsonl, "the same, compressed"),
+        ".txt": ReaderEntry(read_text, "plain text, a passage a paragraph"),
+        ".md": ReaderEntry(partial(read_markup, kind="md"), "Markdown"),
+        ".markdown": ReaderEntry(partial(read_markup, kind="md"), "Markdown"),
+        ".mdx": ReaderEntry(partial(read_markup, kind="mdx"), "Markdown with components"),
+        ".rst": ReaderEntry(partial(read_markup, kind="rst"), "reStructuredText"),
+        ".html": ReaderEntry(partial(read_markup, kind="html"), "HTML"),
+        ".htm": ReaderEntry(partial(read_markup, kind="html"), "HTML"),
+        ".docx": ReaderEntry(read_docx, "Word"),
+        ".pdf": ReaderEntry(read_pdf, "PDF with text"),
+        # their size is not known before they are unpacked
+        ".parquet": ReaderEntry(read_parquet, "Parquet", is_uploaded=False),
+        ".arrow": ReaderEntry(read_arrow, "Arrow, as `datasets` saves it", is_uploaded=False),
+    },
+    "ambiscope.readers",
+    ReaderEntry,
+)
 ZIP = ".zip"  # of a folder (zips.py)
-# what the Corpora page accepts; the size of the others is not known before they are unpacked: they are read from the command line only
-IN_ZIP = tuple(suffix for suffix in READERS if suffix not in (".parquet", ".arrow"))
-UPLOADED = (*IN_ZIP, ZIP)
 # control characters would break the row file, a log or a terminal; white space is collapsed anyway
-_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+_CONTROLS: dict[int, str | None] = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+# no width, and in no word that is searched for: break opportunities, joiners, byte order marks, marks of direction
+_CONTROLS |= dict.fromkeys(
+    [0x180E, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF]
+)
 # ligatures, which PDFs hold as one character: "ﬁ" is "fi"
 _LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB50)}
 _DIVIDED = re.compile(
@@ -56,16 +83,38 @@ _DIVIDED = re.compile(
 
 
 def suffix_of(name: str, suffixes: Iterable[str]) -> str:
-    """The longest of these suffixes that a file's name has, in any case; empty if it has none."""
+    """The longest of these suffixes that a file's name ends in, in any case; empty if there is none."""
     return max((suffix for suffix in suffixes if name.lower().endswith(suffix)), key=len, default="")
 
 
-def reader_for(path: Path) -> Reader:
-    """The reader of a file's suffix.  Raises InputError for one that is not registered."""
-    suffix = suffix_of(path.name, READERS)
-    if not suffix:
-        raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
-    return READERS[suffix]
+def in_zip() -> tuple[str, ...]:
+    """The suffixes of the files that are read from a zip."""
+    return tuple(suffix for suffix, entry in READERS.items() if entry.is_uploaded)
+
+
+def uploaded() -> tuple[str, ...]:
+    """The suffixes that the Corpora page accepts."""
+    return (*in_zip(), ZIP)
+
+
+def reader_of(path: Path) -> str:
+    """The suffix of a file's reader.  Raises InputError for one that is not registered."""
+    if suffix := suffix_of(path.name, READERS):
+        return suffix
+    raise InputError(f"{path.name}: no reader for this kind of file; use one of {', '.join(READERS)}")
+
+
+def _rows(suffix: str, source: Source) -> Iterator[DocumentRow]:
+    """The rows of a file.  Raises FormatError, also if a plugin's reader fails or yields something other than rows."""
+    reader: Reader = READERS.resolve(suffix)
+    try:
+        with READERS.running(suffix):
+            for row in reader(source):
+                if not isinstance(row, DocumentRow) or not all(isinstance(text, str) for text in (row.id, row.title, row.text)):
+                    raise TypeError(f"{str(row)[:80]} is no DocumentRow of texts (core.retrieval.readers.lines)")
+                yield row
+    except PluginError as error:
+        raise FormatError(str(error), file=source.name) from error
 
 
 def _clean(text: str) -> str:
@@ -74,63 +123,144 @@ def _clean(text: str) -> str:
 
 
 def _clean_lines(text: str) -> str:
-    """The same of each line, with its indent."""
+    """The same for each line, with its indent."""
     lines = ((" " * (len(line) - len(line.lstrip(" "))), _clean(line)) for line in text.split(BREAK))
     return BREAK.join(indent + line for indent, line in lines if line).strip()
 
 
-def read_passages(
-    path: Path,
-    limits: Limits,
-    on_reject: Callable[[Rejected], None],
-    *,
-    name: str = "",
-    is_used: Callable[[str], bool] | None = None,
-    tally: Tally | None = None,
-    columns: Columns = DEFAULT_COLUMNS,
-    uncut: bool = False,
-) -> Generator[Passage]:
-    """The passages of a file, in its order, streamed; documents of more than 100 words or 1,500 characters are cut, with ids `id#1`, `id#2`, ...
+def read_passages(source: Source, is_used: Callable[[str], bool] | None = None) -> Generator[Passage]:
+    """Streams the passages of a file in order.  Documents of more than PASSAGE_WORDS words or CHUNK_CHARS characters are cut, with ids `id#1`,
+    `id#2`, ...
 
     A row that brings an id which is used already is rejected; one without gets a free id, of the file's name and its place in it.
-    `on_reject` receives every rejected row.  `name`: the file's in the corpus, by default its own.  `is_used` says whether an id is already used
-    (for instance by another file); by default the ids of this file are checked.  `tally` is filled while passages are read.  `columns`: names
-    of the fields.  `uncut`: a row is a passage, however long it is.
+    `is_used` says whether an id is already used (for instance by another file); by default the ids of this file are checked.
     Raises InputError for a file that cannot be read or exceeds a limit, FormatError (a subclass) for a damaged one.
     """
-    reader = reader_for(path)
-    source = Source(path, limits, on_reject, tally or Tally(), columns=columns, name=name)
+    reader_of(source.path)
     source.check_size()
     own_ids: set[str] = set()
     is_taken = is_used or own_ids.__contains__
-    for row in reader(source):
-        identity = row.id or source.stem + (f"-{row.number}" if row.place is None else row.place)
-        text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
-        reason = _problem(identity, title, text)
-        if row.passages and not uncut:
-            parts = [part for each in row.passages if (part := _clean_lines(each.translate(_LIGATURES)))]
-        else:
-            parts = [text] if uncut else list(chunk_words(text, PASSAGE_WORDS))
-        ids = [] if reason else _free_ids(identity, len(parts), is_taken, is_derived=not row.id, is_section=bool(row.passages))
+    for document in (_isolated if source.limits.is_upload else _documents)(source):
+        ids = _free_ids(document, is_taken)
         if not ids:
-            source.reject(row.number, reason or f"duplicate id '{identity[:50]}'")
+            source.reject(document.number, f"duplicate id '{document.identity[:50]}'")
             continue
         source.tally.documents += 1
-        for passage_id, part in zip(ids, parts, strict=True):
+        for passage_id, part in zip(ids, document.parts, strict=True):
             source.tally.passages += 1
             if is_used is None:
                 own_ids.add(passage_id)
-            yield Passage(passage_id, title, part)
+            yield Passage(passage_id, document.title, part)
 
 
-def _free_ids(identity: str, parts: int, is_used: Callable[[str], bool], *, is_derived: bool, is_section: bool) -> list[str]:
-    """The ids of a row's passages; none if the row brings an id that is used.  A derived id that is used gets a number: `id~2`.
+class _Document(NamedTuple):
+    """A row after cleaning and cutting."""
+
+    number: int
+    identity: str
+    is_derived: bool  # the identity is not the row's own, but that of its file and place
+    is_section: bool
+    title: str
+    parts: tuple[str, ...]
+
+
+def _documents(source: Source) -> Iterator[_Document]:
+    """The documents of a file.  Those that can't become passages are rejected.
+
+    Raises FormatError if they become more than MAX_PACKED_RATIO times their file, and what the readers raise.
+    """
+    remaining = source.max_growth()
+    for row in _rows(reader_of(source.path), source):
+        identity = row.id or source.stem + (f"-{row.number}" if row.place is None else row.place)
+        text, title = (_clean(part.translate(_LIGATURES)) for part in (row.text, row.title))
+        if reason := _problem(identity, title, text):
+            source.reject(row.number, reason)
+            continue
+        if row.passages and not source.uncut:
+            parts = [part for each in row.passages if (part := _clean_lines(each.translate(_LIGATURES)))]
+        else:
+            parts = [text] if source.uncut else list(chunk_words(text))
+        remaining -= sum(len(part) + len(title) + PASSAGE_BYTES for part in parts)
+        if remaining < 0:
+            raise source.too_much()
+        yield _Document(row.number, identity, not row.id, bool(row.passages), title, tuple(parts))
+
+
+def _isolated(source: Source) -> Iterator[_Document]:
+    """The same, read in a separate process.  Raises FormatError, also if it needs too much memory or time."""
+    request = {
+        "kind": "file",
+        "path": str(source.path.resolve()),
+        "name": source.name,
+        "limits": asdict(source.limits),
+        "columns": asdict(source.columns),
+        "uncut": source.uncut,
+        "seconds": source.limits.max_seconds,
+    }
+    documents, refusal = 0, None
+    try:
+        for message in parsed(request):
+            source.unit = message["unit"]
+            for row in message["rows"]:
+                if isinstance(row, dict):
+                    source.tally.rejected += 1
+                    source.on_reject(Rejected(**row))
+                else:
+                    documents += 1
+                    yield _Document._make((*row[:-1], tuple(row[-1])))
+            for name, count in message["tally"].items():
+                setattr(source.tally, name, tuple(count) if isinstance(count, list) else count)
+            refusal = message["refused"]  # the last but one: reading on leaves the process free for another file
+    except StoppedError as e:
+        position = f"after document {documents}" if documents else "before its first document"
+        raise FormatError(
+            f"the reader stopped {position}: the file is damaged or needs too much memory or time; save it again, or split it",
+            file=source.name,
+        ) from e
+    if refusal:
+        raise (
+            FormatError(refusal["problem"], file=source.name, line=refusal["line"])
+            if "problem" in refusal
+            else InputError(refusal["message"])
+        )
+
+
+def messages(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The process's replies to `_isolated`."""
+    rows: list[dict[str, Any] | _Document] = []  # rejected ones and documents, in their order
+    columns = Columns(**{name: tuple(names) for name, names in request["columns"].items()})
+    source = Source(
+        Path(request["path"]),
+        Limits(**request["limits"]),
+        lambda row: rows.append(asdict(row)),
+        columns=columns,
+        name=request["name"],
+        uncut=request["uncut"],
+    )
+    refused: dict[str, Any] | None = None
+    try:
+        for document in _documents(source):
+            rows.append(document)
+            if len(rows) >= BATCH_ROWS:
+                yield {"rows": rows, "unit": source.unit, "tally": source.tally.of_reader(), "refused": None}
+                rows.clear()
+    except FormatError as e:
+        refused = {"problem": e.problem, "line": e.line}
+    except InputError as e:
+        refused = {"message": str(e)}
+    yield {"rows": rows, "unit": source.unit, "tally": source.tally.of_reader(), "refused": refused}
+
+
+def _free_ids(document: _Document, is_used: Callable[[str], bool]) -> list[str]:
+    """The ids of a document's passages; empty if it brings an id that is already used.  A derived id that is used gets a
+    number: `id~2`.
 
     The first passage of a section has the section's id however many there are, so that links to it hold when it grows.
     """
-    for name in chain([identity], (f"{identity}~{n}" for n in count(2)) if is_derived else ()):
+    identity, parts = document.identity, len(document.parts)
+    for name in chain([identity], (f"{identity}~{n}" for n in count(2)) if document.is_derived else ()):
         ids = [name] if parts == 1 else [f"{name}#{i}" for i in range(1, parts + 1)]
-        if is_section:
+        if document.is_section:
             ids[0] = name
         if not any(map(is_used, {name, f"{name}#1", *ids})):
             return ids
@@ -138,7 +268,7 @@ def _free_ids(identity: str, parts: int, is_used: Callable[[str], bool], *, is_d
 
 
 def _problem(identity: str, title: str, text: str) -> str:
-    """Why a row cannot be a passage; empty if it can."""
+    """The reason why a row can't become a passage; empty if it can."""
     if not text:
         return "the text is empty"
     if len(identity) > MAX_ID_CHARS:

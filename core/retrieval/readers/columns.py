@@ -1,4 +1,5 @@
-"""Readers of tables by column: Parquet, and the Arrow files of Hugging Face's `datasets`.  Read batch by batch, never whole.
+"""Readers of tables by column: Parquet, and the Arrow files of Hugging Face's `datasets`.  They are read batch by batch, never
+whole.
 
 A column that one value fills takes next to nothing in a Parquet file, however long the value and however many the rows; so what a file
 unpacks to is bounded before it is read, and few rows are unpacked at a time.
@@ -11,15 +12,15 @@ from typing import Any
 
 from core.errors import FormatError
 from core.json_io import FREE_BYTES, MAX_PACKED_RATIO
-from core.retrieval.readers.lines import MB, Row, Source
+from core.retrieval.readers.lines import MB, DocumentRow, Source
 
-ROWS = 32  # of a batch of Parquet
+BATCH_ROWS = 32  # of a batch of Parquet
 FILE_MARK = b"ARROW1"  # Arrow's file format; `datasets` writes the stream format
 STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
-def read_parquet(source: Source) -> Iterator[Row]:
-    """A passage or document a row.  Raises FormatError for a damaged file or a missing column."""
+def read_parquet(source: Source) -> Iterator[DocumentRow]:
+    """One passage or document for each row.  Raises FormatError for a damaged file or a missing column."""
     import pyarrow
     import pyarrow.parquet
 
@@ -27,14 +28,14 @@ def read_parquet(source: Source) -> Iterator[Row]:
         with pyarrow.parquet.ParquetFile(source.path, memory_map=True) as file:
             fields = _fields(source, file.schema_arrow)
             _check_unpacked(source, file.metadata, fields.values())
-            batches = file.iter_batches(ROWS, columns=list(dict.fromkeys(fields.values())))
+            batches = file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys(fields.values())))
             yield from _rows(source, fields, batches)
     except (pyarrow.ArrowException, OSError) as e:
         raise _damaged(source, "Parquet", e) from e
 
 
-def read_arrow(source: Source) -> Iterator[Row]:
-    """The same of an Arrow file, in the stream or the file format."""
+def read_arrow(source: Source) -> Iterator[DocumentRow]:
+    """The same for an Arrow file, in the stream or the file format."""
     import pyarrow
 
     try:
@@ -54,7 +55,7 @@ def read_arrow(source: Source) -> Iterator[Row]:
 
 
 def _check_unpacked(source: Source, metadata: Any, columns: Collection[str]) -> None:
-    """Raises FormatError where the columns of a Parquet file unpack to too many bytes, by its own account."""
+    """Raises FormatError if a Parquet file's columns unpack to too many bytes, by its own metadata."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     parts = [part for g in groups for i in range(g.num_columns) if (part := g.column(i)).path_in_schema in columns]
     unpacked = sum(max(part.total_uncompressed_size, part.num_values) for part in parts)
@@ -72,8 +73,8 @@ def _damaged(source: Source, kind: str, error: Exception) -> FormatError:
 
 
 def _fields(source: Source, schema: Any) -> dict[str, str]:
-    """The columns that are read: `text`, and `id` and `title` where they are there.  Raises FormatError if no column has texts, for one that is there
-    twice, and for one whose values have parts."""
+    """The columns to read: `text`, and `id` and `title` if present.  Raises FormatError if no column has texts, or for a column
+    that is repeated or has nested values."""
     from pyarrow import types
 
     columns = source.columns.names_in(schema.names)
@@ -91,7 +92,7 @@ def _fields(source: Source, schema: Any) -> dict[str, str]:
     return columns
 
 
-def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Iterator[Row]:
+def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Iterator[DocumentRow]:
     source.unit = "row"
     for batch in batches:
         columns = {field: _values(batch.column(name)) for field, name in fields.items()}
@@ -104,7 +105,7 @@ def _rows(source: Source, fields: dict[str, str], batches: Iterable[Any]) -> Ite
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column; None for a text that is not UTF-8."""
+    """The values of a column; None for a text that isn't UTF-8."""
     try:
         values: list[Any] = column.to_pylist()
     except UnicodeDecodeError:

@@ -1,4 +1,5 @@
-"""Readers of documents: plain text, PDF (a page is a document), and what has headings: Markdown, reStructuredText, HTML, Word."""
+"""Readers of documents: plain text, PDF (one document a page), and formats with headings: Markdown, reStructuredText, HTML,
+Word."""
 
 from __future__ import annotations
 
@@ -11,21 +12,21 @@ from typing import Any
 
 from core.errors import FormatError, InputError
 from core.retrieval.readers.hyphens import Hyphens
-from core.retrieval.readers.lines import MB, Row, Source
+from core.retrieval.readers.lines import MAX_DOUBTFUL, MB, DocumentRow, Source
 from core.retrieval.readers.sandbox import StoppedError, parsed
-from core.retrieval.readers.structure import MAX_HEADING_CHARS, PASSAGE_WORDS, passages, section_title, slug
+from core.retrieval.readers.structure import MAX_HEADING_CHARS, passages, section_title, slug
 from core.text import chunk_length, split_words
 
 MAX_DOCUMENT_BYTES = 20 * MB  # of a document that is parsed whole
 _FRONT_MATTER = {"---": ("---", "..."), "+++": ("+++",)}  # YAML and TOML: first line, last line
 MAX_FRONT_MATTER = 200  # lines
+MAX_FRONT_MATTER_CHARS = 20_000  # PyYAML reads 100 characters a millisecond
 _FIELD = re.compile(r"[\w-]+\s*[:=]|#")
-_TITLE = re.compile(r"""title\s*[:=]\s*(?P<quote>["']?)(?P<title>[^\s>|"'].*?)(?P=quote)\s*""", re.IGNORECASE)
 
 
-def read_text(source: Source) -> Iterator[Row]:
+def read_text(source: Source) -> Iterator[DocumentRow]:
     """The whole file as one document, cut while it is read: chunk n has the id `NAME#n`, a single chunk the id `NAME`."""
-    chunks = (Row(start, "", source.title, text, place=f"#{n}") for n, (start, text) in enumerate(_chunks(source), 1))
+    chunks = (DocumentRow(start, "", source.title, text, place=f"#{n}") for n, (start, text) in enumerate(_chunks(source), 1))
     head = list(islice(chunks, 2))
     if len(head) == 1:
         head = [head[0]._replace(place="")]
@@ -43,7 +44,7 @@ def _chunks(source: Source) -> Iterator[tuple[int, str]]:
         if not words:
             start = number
         words += split_words(line)
-        while (length := chunk_length(words, 0, PASSAGE_WORDS)) < len(words):
+        while (length := chunk_length(words)) < len(words):
             yield start, " ".join(words[:length])
             del words[:length]
             start = number
@@ -51,8 +52,8 @@ def _chunks(source: Source) -> Iterator[tuple[int, str]]:
         yield start, " ".join(words)
 
 
-def read_markup(source: Source, kind: str) -> Iterator[Row]:
-    """A document for each section of a text, by `kind`:
+def read_markup(source: Source, kind: str) -> Iterator[DocumentRow]:
+    """One document for each section of a text, by `kind`:
 
     - md: Markdown.  The title in the front matter is the document's; the front matter itself is not part of the text.
     - mdx: Markdown with components.  Their titles and contents are read, modules and comments are not.
@@ -65,8 +66,8 @@ def read_markup(source: Source, kind: str) -> Iterator[Row]:
     return _sections(source, {"kind": kind, "text": _document_text(source, lines), "title": title})
 
 
-def read_docx(source: Source) -> Iterator[Row]:
-    """A document for each section of a Word document, without its pictures and macros."""
+def read_docx(source: Source) -> Iterator[DocumentRow]:
+    """One document for each section of a Word document, without its pictures and macros."""
     _check_document_size(source)
     source.unit = "section"
     return _sections(source, {"kind": "docx", "path": str(source.path.resolve())})
@@ -87,8 +88,8 @@ def _document_text(source: Source, lines: Iterable[tuple[int, str]]) -> str:
     return "\n".join(texts)
 
 
-def _sections(source: Source, request: dict[str, Any]) -> Iterator[Row]:
-    """The sections of a document, parsed in a process of its own; ids `NAME#heading/subheading`.
+def _sections(source: Source, request: dict[str, Any]) -> Iterator[DocumentRow]:
+    """The sections of a document, parsed in a separate process, with ids `NAME#heading/subheading`.
 
     Raises FormatError if it is damaged, protected by a password, or takes too much memory or time.
     """
@@ -99,11 +100,13 @@ def _sections(source: Source, request: dict[str, Any]) -> Iterator[Row]:
             source.tally.read += 1
         parts = tuple(passages(message["blocks"]))
         place = f"#{name}" if (name := slug(message["headings"])) else ""
-        yield Row(number, "", section_title(document, message["headings"]), " ".join(parts), place=place, passages=parts)
+        yield DocumentRow(
+            number, "", section_title(document, message["headings"]), " ".join(parts), place=place, passages=parts
+        )
 
 
 def _parsed(source: Source, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The parser's messages.  Raises FormatError for its refusal, and where it stopped."""
+    """The parser's messages.  Raises FormatError if it refuses or stops."""
     has_started, refusal = False, ""
     try:
         for message in parsed(request):
@@ -123,37 +126,65 @@ def _parsed(source: Source, request: dict[str, Any]) -> Iterator[dict[str, Any]]
 
 
 def _front_matter(lines: Iterator[tuple[int, str]]) -> tuple[str, Iterator[tuple[int, str]]]:
-    """The title in a document's front matter, and the lines below it.  What is not closed, or has no field in its first line, is text."""
+    """The title in a document's front matter, and the lines below it.  An unclosed block, or one without fields, is text."""
     head = list(islice(lines, 1))
-    ends = _FRONT_MATTER.get(head[0][1].strip()) if head else None
+    mark = head[0][1].strip() if head else ""
+    ends = _FRONT_MATTER.get(mark, ())
     for number, line in islice(lines, MAX_FRONT_MATTER if ends else 0):
-        if ends and line.strip() in ends:
-            titles = (m["title"] for _, field in head if (m := _TITLE.fullmatch(field)))
-            return " ".join(re.sub(r"[*`]", "", next(titles, "")).split())[:MAX_HEADING_CHARS], lines
-        is_text = not any(field.strip() for _, field in head[1:]) and line.strip() and not _FIELD.match(line)
+        if line.rstrip() in ends:
+            fields = _fields("\n".join(text for _, text in head[1:]), is_toml=mark == "+++")
+            if fields is None:
+                lines = chain([(number, line)], lines)
+                break
+            title = next((value for name, value in fields.items() if str(name).lower() == "title"), "")
+            title = (
+                "" if isinstance(title, bool | list | dict | None) else re.sub(r"[*`]", "", str(title)[:MAX_FRONT_MATTER_CHARS])
+            )
+            return " ".join(title.split())[:MAX_HEADING_CHARS], lines
         head.append((number, line))
-        if is_text:
-            break
     return "", chain(head, lines)
 
 
-def read_pdf(source: Source) -> Iterator[Row]:
-    """Each page as a document with the id `NAME-p3`; words divided at line ends are joined, by what the whole document writes.
+def _fields(text: str, *, is_toml: bool) -> dict[Any, Any] | None:
+    """The fields of front matter, or just the title if it is long or damaged; None if it isn't front matter but text between
+    rules."""
+    import tomllib
+
+    import yaml
+
+    try:
+        if len(text) > MAX_FRONT_MATTER_CHARS:
+            raise ValueError("too long")
+        fields = tomllib.loads(text) if is_toml else yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        if not _FIELD.match(text.lstrip()):
+            return None
+        lines = (line.partition("=" if is_toml else ":") for line in text.split("\n"))
+        return {name.strip(): value.strip().strip("\"'") for name, _, value in lines if name.strip().lower() == "title"}
+    return {} if fields is None else fields if isinstance(fields, dict) else None
+
+
+def read_pdf(source: Source) -> Iterator[DocumentRow]:
+    """Each page as a document with the id `NAME-p3`.  Words divided at line ends are rejoined, guided by the spellings in the
+    whole document.
 
     Pages without readable text are rejected by number.  Raises FormatError if the file is not a PDF, damaged or protected by a password.
     """
-    hyphens = Hyphens()
+    hyphens, remaining = Hyphens(), source.max_growth()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as pages:
         for row in _pdf_pages(source):
+            remaining -= len(row.text)
+            if remaining < 0:
+                raise source.too_much()
             hyphens.learn(row.text)
             pages.write(json.dumps(row) + "\n")
         pages.seek(0)
         for line in pages:
-            row = Row(*json.loads(line))
+            row = DocumentRow(*json.loads(line))
             yield row._replace(text=hyphens.rejoin(row.text))
 
 
-def _pdf_pages(source: Source) -> Iterator[Row]:
+def _pdf_pages(source: Source) -> Iterator[DocumentRow]:
     """The pages as the parser reads them."""
     source.unit = "page"
     limit = min(source.limits.max_pages, 2**31)
@@ -173,6 +204,8 @@ def _pdf_pages(source: Source) -> Iterator[Row]:
             source.reject(number, f"the page has more than {source.limits.max_line_chars} characters")
         else:
             title = message["title"][:MAX_HEADING_CHARS] or source.title
-            yield Row(number, "", title, message["text"], place=f"-p{number}")
+            if message["doubtful"] and len(source.tally.doubtful) < MAX_DOUBTFUL:
+                source.tally.doubtful = (*source.tally.doubtful, number)
+            yield DocumentRow(number, "", title, message["text"], place=f"-p{number}")
     if not source.tally.read:
         raise FormatError("the PDF has no pages; print it to a new PDF", file=source.name)

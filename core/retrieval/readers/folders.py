@@ -1,4 +1,4 @@
-"""Which files of a folder are the corpus: a function for each layout that people have."""
+"""Selects the files of a folder that make the corpus, with a function for each layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.text import storable
 
 
 def by_number(path: PurePath) -> list[tuple[int, str | int]]:
-    """Sorts names as people number them: shard 2 before shard 10."""
+    """A sort key that orders names by their numbers: shard 2 before shard 10."""
     parts = re.split(r"(\d+)", str(path))
     return [(i % 2, int(part) if i % 2 else part) for i, part in enumerate(parts)]
 
@@ -56,17 +56,17 @@ def _splits(folder: Path) -> list[Path]:
 
 
 def is_hidden(parts: Iterable[str]) -> bool:
-    """Whether a path has a part that people do not see, such as those that a Mac adds to a zip."""
+    """Whether part of a path is hidden from people, such as the files that a Mac adds to a zip."""
     return any(part.startswith(".") or part == "__MACOSX" for part in parts)
 
 
 def _documents(folder: Path) -> list[Path]:
-    """The files that have a reader, below the folder; without hidden ones and links."""
+    """The files below the folder that have a reader, without hidden ones and links."""
     return [p for p in _contents(folder) if not p.is_symlink() and suffix_of(p.name, READERS)]
 
 
 def _contents(folder: Path) -> list[Path]:
-    """Files and links below a folder, without hidden ones; no link is followed."""
+    """Files and links below a folder, without hidden ones.  Links aren't followed."""
     files = []
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not is_hidden([name])]
@@ -92,7 +92,7 @@ def files_of(
     on_other: Callable[[Rejected], None] = lambda row: None,
     unpack: Callable[[Path], list[CorpusFile]] | None = None,
 ) -> list[CorpusFile]:
-    """The files of a corpus, each once: those given, and in place of a folder those of its layout, named by their path below it.
+    """The files of a corpus, each once: the given files and, for a folder, those of its layout, named by their path in it.
 
     Where two would have one name, the folder's name comes before it.  `on_other` receives the files of a folder of documents that are not
     read, and why.  `unpack`: the files of a zip (zips.py).  Raises InputError for a folder without any, and for a missing file.
@@ -118,5 +118,5 @@ def files_of(
 
 
 def other(name: str, *, is_link: bool = False) -> Rejected:
-    """A file that is counted and not read."""
+    """A file that is counted but not read."""
     return Rejected(storable(name), 0, "a link is not followed" if is_link else "no kind of file that is read", "file")

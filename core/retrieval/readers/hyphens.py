@@ -1,4 +1,4 @@
-"""Words divided at the line ends of a typeset text: joined, or compounds that keep their hyphen.
+"""Rejoins words divided at the line ends of a typeset text, or keeps the hyphen if they are compounds.
 
 What the document writes elsewhere decides; else whether the joined word, or both its halves, are words of English (the word list of the packaged
 encoder).  In any other case they are joined, since halves of compounds are words, and halves of divided words seldom are.
@@ -14,13 +14,13 @@ from itertools import pairwise
 from core.errors import CheckpointError
 from core.models.loading.packaged import MINILM, packaged_folder
 
-_DIVIDED = re.compile(r"(?P<first>[^\W_]+)(?P<hyphen>[-\u2010\u00ad])[ \t\r]*\n[ \t]*(?P<second>[^\W_]+)")
+_DIVIDED = re.compile(r"(?<![^\W_])(?P<first>[^\W_]+)(?P<hyphen>[-\u2010\u00ad])[ \t\r]*\n[ \t]*(?P<second>[^\W_]+)")
 _COMPOUND = re.compile(r"[^\W_]+(?:[-\u2010][^\W_]+)*")
 _SUSPENDED = ("and", "or", "to", "und", "oder", "et", "ou", "y")  # "short- and long-term"
 _PREFIXES = frozenset(
     "com con de dis inter intra mis re sub trans un".split()
 )  # seldom before a hyphen, but words of their own
-SOFT = "\u00ad"
+SOFT_HYPHEN = "\u00ad"
 
 
 @lru_cache(maxsize=1)
@@ -34,7 +34,7 @@ def english_words() -> frozenset[str]:
 
 
 class Hyphens:
-    """Learns how a document writes its words, then joins those that are divided."""
+    """Learns how a document writes its words, then rejoins the divided ones."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()  # words, and neighbours in a compound as "power-enhancing"
@@ -54,14 +54,14 @@ class Hyphens:
         return _DIVIDED.sub(lambda m: self._word(m["first"], m["hyphen"], m["second"]), text)
 
     def _word(self, first: str, hyphen: str, second: str) -> str:
-        if hyphen == SOFT:
+        if hyphen == SOFT_HYPHEN:
             return first + second
         if second in _SUSPENDED:
             return f"{first}{hyphen} {second}"
         return first + ("" if self._is_divided(first, second) else hyphen) + second
 
     def _is_divided(self, first: str, second: str) -> bool:
-        """True if the halves are one word, False if they are a compound."""
+        """True if the halves are one word, False if they form a compound."""
         if len(first) == 1 or not (first + second).isalpha() or not (second.islower() or (first + second).isupper()):
             return False
         first, second = first.lower(), second.lower()

@@ -15,54 +15,62 @@ from typing import Any, NamedTuple
 
 from core import json_io
 from core.errors import FormatError, InputError
-from core.retrieval.readers.encodings import SAVE, UTF8, encoding_of
+from core.retrieval.readers.encodings import SAVE_ADVICE, UTF8, encoding_of
 from core.settings import Settings
 from core.text import storable
 
 MB = 1024 * 1024
 UNLIMITED = 2**62
 UNPACKED_TIMES = 10  # text compresses three or four times; more than ten may be a zip bomb
+HTML = (".html", ".htm")  # pages say their encoding
 UTF8_BOM = b"\xef\xbb\xbf"
 MAX_STEM_CHARS = 120
+MAX_DOUBTFUL = 20  # pages that are named
 _UNTITLED = ("index", "_index", "readme")  # names that say nothing: the folder's is the title
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on reading a file: too many bytes, lines or pages are an error; only an overlong line is rejected on its own."""
+    """Limits on reading a file.  Too many bytes, lines or pages are an error; an overlong line is only rejected."""
 
     max_bytes: int  # of the file on disk
     max_unpacked_bytes: int  # of a gzipped file's content
     max_lines: int
     max_pages: int
     max_line_chars: int
+    max_seconds: int = UNLIMITED  # to read all files of an upload
 
     @classmethod
     def for_uploads(cls, settings: Settings) -> Limits:
-        size = settings.max_upload_mb * MB
-        return cls(size, size * UNPACKED_TIMES, settings.max_upload_lines, settings.max_upload_pages, settings.max_line_chars)
+        size, seconds = settings.max_upload_mb * MB, 60 * settings.max_upload_minutes
+        lines, pages = settings.max_upload_lines, settings.max_upload_pages
+        return cls(size, size * UNPACKED_TIMES, lines, pages, settings.max_line_chars, seconds)
 
     @classmethod
     def for_own_files(cls, settings: Settings) -> Limits:
-        """For files given on the command line: no limits on size, lines and pages."""
+        """No limits on size, lines, pages or time, for files given on the command line."""
         return cls(UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, settings.max_line_chars)
+
+    @property
+    def is_upload(self) -> bool:
+        return self.max_seconds < UNLIMITED
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The names that a field may have in JSON lines, Parquet and Arrow files; the first that is there is read."""
+    """The names that a field may have in JSON lines, Parquet and Arrow files.  The first one present is read."""
 
     id: tuple[str, ...] = ("id", "_id", "docid", "doc_id", "passage_id", "pid")
     text: tuple[str, ...] = ("text", "contents", "body", "passage", "content")
     title: tuple[str, ...] = ("title",)
 
     def names_in(self, existing: Container[str]) -> dict[str, str]:
-        """The name of each field that is there."""
+        """The name of each field that is present."""
         choices = ((f, next((n for n in getattr(self, f) if n in existing), "")) for f in ("id", "title", "text"))
         return {field: name for field, name in choices if name}
 
     def changes(self) -> str:
-        """What differs from the defaults, as text; empty if nothing does."""
+        """The differences from the defaults as text; empty if there are none."""
         return ", ".join(
             f"{n}={getattr(self, n)[0]}" for n in self.__slots__ if getattr(self, n) != getattr(DEFAULT_COLUMNS, n)
         )
@@ -72,7 +80,7 @@ DEFAULT_COLUMNS = Columns()
 
 
 def plain(value: object) -> object:
-    """A value without what data frames make of it: None for NaN, a whole number for 4.0 (exact up to 2**53)."""
+    """Undoes what data frames do to a value: NaN becomes None, 4.0 a whole number (exact up to 2**53)."""
     if not isinstance(value, float):
         return value
     if math.isnan(value):
@@ -105,17 +113,34 @@ class Tally:
     documents: int = 0
     passages: int = 0  # more than `documents` where long ones were cut
     encoding: str = ""  # of a document that is not UTF-8
+    doubtful: tuple[int, ...] = ()  # the first pages whose columns may be read in a wrong order
+
+    @classmethod
+    def of(cls, counts: dict[str, Any]) -> Tally:
+        """A tally from the counts that `asdict` and JSON made of one."""
+        return cls(**counts | {"doubtful": tuple(counts.get("doubtful", ()))})
+
+    def of_reader(self) -> dict[str, Any]:
+        """The counts that are made while a file is read.  Its rows are counted when they get ids or are rejected."""
+        return {
+            "read": self.read,
+            "blank": self.blank,
+            "header": self.header,
+            "encoding": self.encoding,
+            "doubtful": self.doubtful,
+        }
 
 
 class CorpusFile(NamedTuple):
-    """A file and its name in the corpus: its path below the folder that was given, with "/"."""
+    """A file and its name in the corpus, which is its path in the given folder, with "/"."""
 
     path: Path
     name: str
 
 
-class Row(NamedTuple):
-    """One document as read, before cleaning and chunking.  Without an id of its own it gets one of the file's name and its place in the file."""
+class DocumentRow(NamedTuple):
+    """One document as read, before cleaning and chunking.  If it has no id, it gets one from the file's name and its position
+    in the file."""
 
     number: int
     id: str
@@ -127,7 +152,8 @@ class Row(NamedTuple):
 
 @dataclass
 class Source:
-    """A file being read: its bounds, its tally, and where rejected rows go."""
+    """A corpus file while it is read: its path, name, reading options and limits, its tally (filled while passages are read),
+    and the list of rejected rows."""
 
     path: Path
     limits: Limits
@@ -136,13 +162,14 @@ class Source:
     unit: str = "line"
     columns: Columns = DEFAULT_COLUMNS
     name: str = ""  # in the corpus; the file's name if none is given
+    uncut: bool = False  # a row is a passage, however long it is
 
     def __post_init__(self) -> None:
         self.name = storable(self.name or self.path.name)
 
     @property
     def stem(self) -> str:
-        """The start of ids: the name in letters, digits, '/', '.', '_' and '-', with a digest where it is cut."""
+        """The start of ids: the name in letters, digits, '/', '.', '_' and '-', with a digest if it is cut."""
         name = unicodedata.normalize("NFC", self.name.removesuffix(".gz"))
         stem = re.sub(r"[^\w./-]+", "-", name)
         if len(stem) > MAX_STEM_CHARS:
@@ -156,8 +183,9 @@ class Source:
         name = path.parent.name if path.stem.lower() in _UNTITLED and path.parent.name else path.stem
         return name.replace("_", " ").replace("-", " ").strip()[:100]
 
-    def row(self, number: int, label: str, names: Mapping[str, str], values: Mapping[str, Any]) -> Row | None:
-        """A row of a table, or None after it was rejected.  `label`: field or column; `names`: theirs in the file; `values`: by field.
+    def row(self, number: int, label: str, names: Mapping[str, str], values: Mapping[str, Any]) -> DocumentRow | None:
+        """A row of a table, or None after it was rejected.  `label`: field or column.  `names`: theirs in the file.  `values`:
+        by field.
 
         Numbers are text as a title, whole numbers also as an id.
         """
@@ -175,14 +203,14 @@ class Source:
             self.reject(number, f"{label} '{names['id']}' is a number of more than 64 bits; write it as text")
             return None
         identity, title = ("" if value is None else str(value).strip() for value in (identity, title))
-        return Row(number, identity, title, str(text))
+        return DocumentRow(number, identity, title, str(text))
 
     def reject(self, number: int, reason: str) -> None:
         self.tally.rejected += 1
         self.on_reject(Rejected(self.name, number, reason, self.unit))
 
     def check_size(self) -> None:
-        """Raises InputError when there is no such file, or it is larger than allowed."""
+        """Raises InputError if there is no such file, or if it is larger than allowed."""
         try:
             size = self.path.stat().st_size
         except OSError as e:
@@ -195,8 +223,20 @@ class Source:
                 "Split it, or raise AMBISCOPE_MAX_UPLOAD_MB"
             )
 
+    def max_growth(self) -> int:
+        """The number of characters that a file may grow to, through anything in it that packs or repeats them."""
+        return max(json_io.FREE_BYTES, json_io.MAX_PACKED_RATIO * self.path.stat().st_size)
+
+    def too_much(self) -> FormatError:
+        size, limit = self.path.stat().st_size, self.max_growth() // MB
+        problem = (
+            f"its {size} bytes become more than {limit} MB of text, which looks like an attack; split it, or save its text"
+        )
+        return FormatError(problem, file=self.name)
+
     def lines(self) -> Iterator[tuple[int, str]]:
-        """The numbered lines of a table without their ends; blank ones are counted, those that are not UTF-8, hold NUL or are too long rejected.
+        """The numbered lines of a table, without their ends.  Blank ones are counted; those that aren't UTF-8, contain NUL or
+        are too long are rejected.
 
         Raises FormatError for a damaged or truncated gzip file, InputError past a limit.
         """
@@ -211,20 +251,20 @@ class Source:
             raise FormatError(e.problem, file=self.name, line=e.line) from None
 
     def document_lines(self) -> Iterator[tuple[int, str]]:
-        """The numbered lines of running text, in the encoding of the whole document, which the tally names where it is not UTF-8.
+        """The numbered lines of running text, in the encoding of the whole document, which the tally names if it isn't UTF-8.
 
-        A document is read whole or not at all.  Raises FormatError where its encoding is not clear or a line cannot be read, InputError past
+        A document is read whole or not at all.  Raises FormatError if its encoding is not clear or a line cannot be read, InputError past
         a limit.
         """
         try:
-            encoding = encoding_of(self.path, self.name)
+            encoding = encoding_of(self.path, self.name, is_html=self.path.suffix.lower() in HTML)
             self.tally.encoding = "" if encoding == UTF8 else encoding
             with self.path.open("rb") as raw:
                 text = io.TextIOWrapper(raw, encoding, newline="\n")
                 readline = raw.readline if encoding == UTF8 else lambda limit: text.readline(limit).encode()
                 yield from self._lines(readline, self._refuse)
         except UnicodeError as e:
-            raise FormatError(f"it seems to be {encoding}, but a part is not ({e}); {SAVE}", file=self.name) from e
+            raise FormatError(f"it seems to be {encoding}, but a part is not ({e}); {SAVE_ADVICE}", file=self.name) from e
         except OSError as e:
             raise InputError(f"{self.name} cannot be read ({e.strerror or e}); check the file") from e
 
@@ -264,7 +304,7 @@ class Source:
         return f"the line has more than {self.limits.max_line_chars} characters; split it, or raise AMBISCOPE_MAX_LINE_CHARS"
 
     def _decoded(self, number: int, raw: bytes) -> tuple[str, str]:
-        """The line as text, and what is wrong with it, if anything."""
+        """The line as text, and its fault, if any."""
         if number == 1:
             raw = raw.removeprefix(UTF8_BOM)
         try:

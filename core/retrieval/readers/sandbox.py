@@ -1,4 +1,5 @@
-"""Parsing in a process of its own with bounded memory and time (core/retrieval/parsing/worker.py), so that a malicious file cannot crash the app.
+"""Parses in a separate process with bounded memory and time (core/retrieval/parsing/worker.py), so that a malicious file can't
+crash the app.
 
 A process reads one document after another, until `close`; one that ended without a reply, or whose caller stopped reading, is not used again.
 """
@@ -10,23 +11,26 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from core.settings import ROOT
+from core.settings import ROOT, child_environment
 
 ARGV = [sys.executable, "-m", "core.retrieval.parsing.worker"]
+# in the process itself: what answers a request of a reader there (worker.py)
+here: Callable[[dict[str, Any]], Iterator[dict[str, Any]]] | None = None
 _idle: list[subprocess.Popen[bytes]] = []
 _lock = threading.Lock()
 
 
 class StoppedError(Exception):
-    """The process ended before its document did: by a limit on memory or time, or by a crash of a parser."""
+    """The process ended before its document did, by a limit on memory or time or by a parser's crash."""
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(ARGV, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(ARGV, cwd=ROOT, env=child_environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:
@@ -46,7 +50,10 @@ def close() -> None:
 
 
 def parsed(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The messages that answer a request (worker.py says which) but the last.  Raises StoppedError."""
+    """All but the last of the messages that answer a request (see worker.py).  Raises StoppedError."""
+    if here:
+        yield from here(request)
+        return
     with _lock:
         worker = _idle.pop() if _idle else _start()
     if worker.poll() is not None:

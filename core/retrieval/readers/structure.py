@@ -1,6 +1,6 @@
-"""Sections of a document to passages: their titles, their ids, and where they are cut.  The rule for every format that has headings.
+"""Turns sections of a document into passages: their titles, ids and cuts.  This is the rule for every format that has headings.
 
-A passage has at most 100 words (and 1,500 characters) of one section.  Rows of a table and lines of a listing are kept whole, and comments of a
+A passage has at most PASSAGE_WORDS words (and CHUNK_CHARS characters) of one section.  Rows of a table and lines of a listing are kept whole, and comments of a
 listing with the line below them; for that, a passage may have up to 150 words.  Lines of a listing keep their breaks and indents.
 """
 
@@ -11,9 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from core.text import chunk_length, split_words
+from core.text import PASSAGE_WORDS, chunk_length, split_words
 
-PASSAGE_WORDS = 100  # DPR, section 4.1
 MAX_LISTING_WORDS = 150  # of a passage with rows or lines
 MAX_HEADING_CHARS = 200
 MAX_PART_CHARS, MAX_TITLE_PARTS = 90, 4  # of a passage's title: a part of several, and the headings beside the document's title
@@ -23,7 +22,7 @@ _COMMENT = re.compile(r"\s*(?:#|//|/\*|\*|;|--\s|<!--|rem\s)", re.IGNORECASE)
 
 
 def section_title(document: str, headings: Sequence[str]) -> str:
-    """ "Deploy > Docker > Ports": the document's title and the headings, long ones cut, and only the last ones of many.
+    """ "Deploy > Docker > Ports": the document's title and its headings.  Long ones are cut, and of many only the last are kept.
 
     >>> section_title("Deploy", ["Docker", "Ports"])
     'Deploy > Docker > Ports'
@@ -39,7 +38,7 @@ def section_title(document: str, headings: Sequence[str]) -> str:
 
 
 def slug(headings: Sequence[str]) -> str:
-    """The end of a section's id: its headings in lower case, as web pages name their places; with a digest where it is cut.
+    """The end of a section's id: its headings in lower case, as web pages name their anchors, with a digest if it is cut.
 
     >>> slug(["Docker", "Ports & volumes"])
     'docker/ports-volumes'
@@ -66,7 +65,7 @@ def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
                 words = []
             words += more
             while chunk_length(words, 0, max_words) < len(words):  # a paragraph, or a single line that is too long
-                length = chunk_length(words, 0, PASSAGE_WORDS)
+                length = chunk_length(words)
                 yield _passage(words[:length])
                 del words[:length]
         if kind != "prose" and len(words) >= PASSAGE_WORDS:
@@ -77,7 +76,7 @@ def passages(blocks: Iterable[tuple[str, Sequence[str]]]) -> Iterator[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text; the first word of each line but the first begins with BREAK and the line's indent."""
+    """The words of a text.  Each line but the first starts with BREAK and the line's indent."""
     first, *lines = text.split(BREAK)
     words = split_words(first)
     for line in lines:
@@ -96,7 +95,8 @@ def _fits(words: Sequence[str]) -> bool:
 
 
 def _units(lines: Sequence[str]) -> Iterator[str]:
-    """What is not parted in a listing: its paragraphs, and of a long one its lines, each with the comments above it."""
+    """The indivisible parts of a listing: its paragraphs, or for a long paragraph its lines, each with the comments above
+    it."""
     paragraph: list[str] = []
     for line in (*lines, ""):
         if line.strip():

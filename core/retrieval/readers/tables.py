@@ -1,4 +1,4 @@
-"""Readers of tables, one passage or document a line: TSV in the DPR layout and JSON lines."""
+"""Readers of tables with one passage or document a line: TSV in the DPR layout, and JSON lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import json
 from collections.abc import Iterator
 
-from core.retrieval.readers.lines import Row, Source
+from core.retrieval.readers.lines import DocumentRow, Source
 
 DPR_COLUMNS = ("id", "text", "title")  # psgs_w100.tsv, https://github.com/facebookresearch/DPR
 MAX_ID_CHARS = 200
@@ -21,7 +21,7 @@ def _unquoted(field: str) -> str:
 
 
 def split_row(line: str, columns: int) -> list[str] | None:
-    """The fields of one line, CSV quotes undone; None when it does not have `columns` of them.
+    """The fields of one line with CSV quotes undone; None if their number isn't `columns`.
 
     One line is one row: psgs_w100.tsv has no line breaks in fields, and an unclosed quote must not consume the rest of the file,
     as it would with a CSV parser.
@@ -38,8 +38,8 @@ def split_row(line: str, columns: int) -> list[str] | None:
     return None
 
 
-def read_tsv(source: Source) -> Iterator[Row]:
-    """`id<TAB>text<TAB>title`; a first line that names these columns (in any order, `title` optional) is the header."""
+def read_tsv(source: Source) -> Iterator[DocumentRow]:
+    """`id<TAB>text<TAB>title`.  A first line that names these columns (in any order, `title` optional) is the header."""
     columns: tuple[str, ...] = DPR_COLUMNS
     for number, line in source.lines():
         if number == 1:
@@ -59,11 +59,11 @@ def read_tsv(source: Source) -> Iterator[Row]:
         if not row["id"].strip():
             source.reject(number, "the id is empty")
             continue
-        yield Row(number, row["id"].strip(), row.get("title", ""), row["text"])
+        yield DocumentRow(number, row["id"].strip(), row.get("title", ""), row["text"])
 
 
-def read_jsonl(source: Source) -> Iterator[Row]:
-    """Objects with a text and, where they have them, a title and an id, under the names of `Columns`."""
+def read_jsonl(source: Source) -> Iterator[DocumentRow]:
+    """Objects with a text and optionally a title and an id, under the names in `Columns`."""
     for number, line in source.lines():
         try:
             row = json.loads(line)

@@ -1,1 +1,1 @@
-"""What systems share: the run skeleton, options, the loop, selection, interpretations."""
+"""The parts that systems share: the run skeleton, options, the loop, selection, interpretations."""

@@ -1,4 +1,4 @@
-"""Several questions in work at a time, their results in the order of the questions."""
+"""Works on several questions at a time and returns the results in the order of the questions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ R = TypeVar("R")
 
 
 def in_order(ask: Callable[[Q], R], questions: Sequence[Q], batch: int) -> Generator[R, None, None]:
-    """Yields what `ask` gives for each question, `batch` of them in work at a time: calls of an endpoint overlap, and what waits for a local
-    model is read together (core.models.scheduling.turns).  Closing it starts no further ones.  Raises what `ask` raises.
+    """Yields the result of `ask` for each question, with `batch` of them in work at a time: calls of an endpoint overlap, and
+    waiting reads of a local model are batched (core.models.scheduling.turns).  Closing it starts no more of them.  Raises what
+    `ask` raises.
     """
     if batch == 1:
         yield from map(ask, questions)

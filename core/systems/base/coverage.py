@@ -27,7 +27,7 @@ R = TypeVar("R")
 _WORD = re.compile(
     r"(?<![^\W_])[A-Z](?:[.*][A-Z])+(?![^\W_])|\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?(?![^\W_])|[^\W_]+(?:['’][^\W\d_]+)*"
 )
-_BRACKETS = re.compile(r"\([^)]*\)")
+_BRACKETS = re.compile(r"\([^)]{0,200}\)")
 BETWEEN = 3  # further words that may be between those of a name
 _QUOTED = re.compile(r"[\"“«]([^\"”»]{2,120})[\"”»]|(?<!\w)[‘']([^’']{2,120})[’'](?!\w)")
 _POSSESSIVE = re.compile(r"['’]s?$")

@@ -1,4 +1,4 @@
-"""What systems with interpretations share: how these become answers."""
+"""The conversion of interpretations to answers, shared by the systems that have interpretations."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core import types as t
+from core.disambiguation.labels import labels_of
 from core.errors import CancelledError
 from core.models.language.roles import Generator as Generates
-from core.models.scheduling.turns import Place
+from core.models.scheduling.turns import LinePlace
 from core.systems.base.options import Options, SystemOptions
 from core.systems.base.selection import evidence_of
 from core.systems.base.system import System, SystemParts, SystemRun
@@ -29,7 +30,7 @@ def unique(interpretations: Sequence[t.Interpretation]) -> list[t.Interpretation
 def select(
     question: t.Question, interpretations: Sequence[t.Interpretation], max_answers: int, unread: int = 0
 ) -> list[t.Interpretation]:
-    """The interpretations whose answers are not banned, of at most `max_answers` answers, pinned ones included.
+    """The interpretations whose answers aren't banned, for at most `max_answers` answers, including pinned ones.
 
     One without a probability (a language model gives none) gets an equal share, as does each of the `unread` passages: what they would have said is
     not known.
@@ -74,7 +75,7 @@ class Interpreted:
 
 
 class InterpretationSystem(System):
-    """Subclasses implement `interpret`, and `reword` where questions are rewritten when the answers are known (`rewords`)."""
+    """Subclasses implement `interpret`, and `reword` if questions are rewritten once the answers are known (`rewords`)."""
 
     rewords = False
 
@@ -97,7 +98,8 @@ class InterpretationSystem(System):
         """Yields the events before the answers, and `run.calls.finish_role()` after each role.  Raises NothingRetrievedError."""
 
     def reword(self, run: SystemRun, selected: list[t.Interpretation]) -> Generator[t.Event, None, list[t.Interpretation]]:
-        """The interpretations chosen, as many, with their final questions.  Called after all answers, where the system `rewords`."""
+        """The chosen interpretations, the same number, with their final questions.  Called after all answers if the system
+        `rewords`."""
         raise NotImplementedError
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
@@ -109,8 +111,8 @@ class InterpretationSystem(System):
         yield from interpretation_events(run.question, run.selected, run.passages)
         return interpreted.note
 
-    def clarify(self, run: SystemRun, place: Place) -> Iterator[t.Event]:
-        """The questions of the answers, then InterpretationsChosen, also where a person stops the rewording."""
+    def clarify(self, run: SystemRun, place: LinePlace) -> Iterator[t.Event]:
+        """The questions of the answers, then InterpretationsChosen, even if a person stops the rewording."""
         stopped: CancelledError | None = None
         if self.rewords and run.selected:
             try:
@@ -119,12 +121,13 @@ class InterpretationSystem(System):
             except CancelledError as error:
                 stopped = error
         by_key = {answer_key(i.answer): i for i in reversed(run.selected)}  # the first of each answer
-        for answer in run.answers:
-            if i := by_key.get(answer_key(answer)):
-                unchecked = "this system does not check its rewritten questions" if i.verified is None else "the check failed"
-                question = "" if question_key(i.question) == question_key(run.question.text) else i.question
-                note = "" if i.verified else unchecked
-                yield t.QuestionClarified(t.Clarification(answer, question, bool(i.verified), why=note), 0.0)
+        own = {answer: i for answer in run.answers if (i := by_key.get(answer_key(answer)))}
+        labels = labels_of(run.question.text, [i.question for i in own.values()])
+        for (answer, i), label in zip(own.items(), labels):
+            unchecked = "this system does not check its rewritten questions" if i.verified is None else "the check failed"
+            question = "" if question_key(i.question) == question_key(run.question.text) else i.question
+            note = "" if i.verified else unchecked
+            yield t.QuestionClarified(t.Clarification(answer, question, bool(i.verified), why=note, label=label), 0.0)
         yield t.InterpretationsChosen(tuple(run.selected), run.end_reason)
         if stopped is not None:
             raise stopped

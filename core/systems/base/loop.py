@@ -1,4 +1,4 @@
-"""AmbigPrompt's loop over an answering model, and when it ends.
+"""AmbigPrompt's loop over an answering model, and the rules that end it.
 
 Source: Sun et al. 2023, sections 2-3.  A system chooses the model (core.systems.ambigprompt, core.systems.scripted).
 
@@ -27,7 +27,8 @@ STOP_ABOVE = 0.5  # default threshold of P([EOI])
 
 @dataclass(frozen=True)
 class LoopEnd:
-    """When a loop ends.  `above`: of the rule `threshold`; `key`: of its calibration; `repeats`: the model may repeat an answer, which ends the loop."""
+    """The rule that ends a loop.  `above`: the limit of the rule `threshold`.  `key`: of its calibration.  `repeats`: the model
+    may repeat an answer, which ends the loop."""
 
     rule: StoppingRule = "compare"
     above: float = STOP_ABOVE
@@ -42,13 +43,14 @@ class LoopEnd:
     def calibrated(
         self, candidates: Sequence[t.Candidate], eoi: float, is_later: bool
     ) -> tuple[tuple[t.Candidate, ...], float]:
-        """A step's candidates and [EOI] with the probabilities that are shown: calibrated if possible.  `is_later`: than the first step."""
+        """A step's candidates and [EOI] with the probabilities to show, calibrated if possible.  `is_later`: it isn't the first
+        step."""
         if self.calibration is None:
             return tuple(candidates), eoi
         return self.calibration.candidates(candidates, eoi, is_later), self.calibration.nothing_left(eoi, is_later)
 
     def reason(self, candidates: Sequence[t.Candidate], eoi: float, calibrated_eoi: float) -> str:
-        """Why the loop ends here; empty if it continues.  `candidates` and `eoi`: as the model gives them."""
+        """The reason why the loop ends here; empty if it continues.  `candidates` and `eoi` are the model's own."""
         if not candidates:
             return "no candidate remains" if eoi < 1 else "the model gives no further answer"
         if self.rule == "compare":
@@ -71,14 +73,14 @@ class LoopSystem(System):
         clarifier: Clarifier | None = None,
         end: LoopEnd | None = None,
     ) -> None:
-        """As `System`.  `model`: what proposes the answers of a run; `end`: when the loop ends."""
+        """`model` proposes the answers of a run; `end` decides when the loop ends.  The rest is as in `System`."""
         self.model = model
         self.stopping = (end or LoopEnd()).stopping_above(options.stop_above)
         provenance = {"calibration": describe(self.stopping.calibration), **(provenance or {})}
         super().__init__(name, parts, options, checkpoint, config=config, provenance=provenance, clarifier=clarifier)
 
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
-        """Propose, choose, append (section 3.2), until the loop's end, the maximum is reached, or no candidate remains.
+        """Propose, choose, append (section 3.2), until the loop ends, the maximum is reached, or no candidate remains.
 
         A person's pinned answers come first and count as previous answers; banned ones are never chosen, and are also shown to the model as
         previous answers, so that it looks for others.  Yields a StepFinished for each pinned answer, then a StepStarted and a StepFinished a step.

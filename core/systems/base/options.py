@@ -1,4 +1,5 @@
-"""What a run can be asked for: `Options`, which every system takes, and the frozen dataclass of each system's own options (core.systems.options).
+"""The options of a run: `Options`, which every system takes, and the frozen dataclass of each system's own options
+(core.systems.options).
 
 A field of such a dataclass says all that is known of an option: its values or its range, its default, its meaning.  The command line, the sidebar,
 the tables of docs/systems.md and the settings stored with a prediction derive from it.
@@ -15,8 +16,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from core.errors import InputError
 from core.registry import did_you_mean
+from core.settings import Settings
 
-TOP_K = 10  # default number of passages to read
+TOP_K = Settings.top_k  # default number of passages to read
 StoppingRule = Literal["compare", "threshold"]  # when a loop ends (core.systems.base.loop)
 Scoring = Literal["passage", "dpr"]  # of spans (core.systems.base.selection.candidates_of)
 Switch = Literal["on", "off"]
@@ -26,8 +28,8 @@ S = TypeVar("S", bound="SystemOptions")
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a run.  `top_k`: passages to read; None: the system's default, at most the whole corpus
-    (set by the engine).  `stop_above`: a loop stops when P([EOI]) exceeds it; None: as its option `stop` says."""
+    """Options of a run.  `top_k`: passages to read; None means the system's default, at most the whole corpus (set by the
+    engine).  `stop_above`: a loop stops when P([EOI]) exceeds it; None leaves it to the option `stop`."""
 
     top_k: int | None = None
     max_answers: int = 8
@@ -49,8 +51,9 @@ class Options:
         return TOP_K if self.top_k is None else self.top_k
 
 
-class Row(NamedTuple):
-    """One option as documents and menus show it.  `values`: of a choice, the default first; `in_menu`: the sidebar shows it."""
+class OptionRow(NamedTuple):
+    """One option as documents and menus show it.  `values`: a choice's values, the default first.  `in_menu`: the sidebar shows
+    it."""
 
     name: str
     values: tuple[str, ...]
@@ -62,7 +65,7 @@ class Row(NamedTuple):
 def option(
     default: Any, meaning: str, low: float = -math.inf, high: float = math.inf, in_menu: bool = False, usual: str = ""
 ) -> Any:
-    """A field of SystemOptions: a choice, if its type is a Literal, else a number from `low` to `high`.
+    """A field of SystemOptions: a choice if its type is a Literal, else a number from `low` to `high`.
 
     `usual`: the value in words where the default None stands for one that depends on other options or on the weights.
     """
@@ -71,7 +74,8 @@ def option(
 
 @dataclass(frozen=True)
 class SystemOptions:
-    """A system's own options.  Raises InputError, which names the bad value, for one that an option does not take; numbers get their field's type."""
+    """A system's own options.  Raises InputError, which names the bad value, for one that an option doesn't take.  Numbers get
+    their field's type."""
 
     def __post_init__(self) -> None:
         types = typing.get_type_hints(type(self))
@@ -87,7 +91,8 @@ class SystemOptions:
 
     @classmethod
     def read(cls: type[S], system: str, values: Mapping[str, Any]) -> S:
-        """From values by name, as a command line or a service gives them; None stands for the default.  Raises InputError also for an unknown name."""
+        """Options from values by name, as a command line or a service passes them.  None stands for the default.  Raises
+        InputError, also for an unknown name."""
         names = cls.names()
         for name in values:
             if name not in names:
@@ -100,8 +105,8 @@ class SystemOptions:
         return [f.name for f in fields(cls)]
 
     @classmethod
-    def rows(cls) -> Iterator[Row]:
-        """One for each option that `option` made, those that a system shares with others last."""
+    def rows(cls) -> Iterator[OptionRow]:
+        """One row for each field that `option` made.  Those that several systems share come last."""
         types = typing.get_type_hints(cls)
         names = dict.fromkeys(name for each in cls.__mro__ for name in inspect.get_annotations(each))
         for f in (f for name in names if (f := cls.__dataclass_fields__[name]).metadata):
@@ -109,25 +114,23 @@ class SystemOptions:
             default: Any = f.default
             ordered = (default, *(v for v in values if v != default)) if values else ()
             default_text = f.metadata.get("usual") or default
-            yield Row(f.name, ordered, default_text, f.metadata["meaning"], f.metadata["in_menu"])
+            yield OptionRow(f.name, ordered, default_text, f.metadata["meaning"], f.metadata["in_menu"])
 
     def as_dict(self) -> dict[str, Any]:
-        """Every value as plain JSON: what `read` takes."""
+        """Every value as plain JSON, in the form that `read` takes."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class ClarifierOptions(SystemOptions):
-    """Who writes the disambiguated questions (core.systems.base.clarifying)."""
+    """The choice of who writes the disambiguated questions (core.systems.base.clarifying)."""
 
-    clarifier: Literal["round-trip", "seq2seq", "copy"] = option("round-trip", SHARED)
-    round_trip: Literal["reader", "answerer"] = option("reader", SHARED)
-    verify: Literal["round-trip", "none"] = option("round-trip", SHARED)
+    clarifier: Literal["writer", "copy"] = option("writer", SHARED)
 
 
 @dataclass(frozen=True)
 class ReadingOptions(SystemOptions):
-    """Of `one-pass`, whose threshold is not tuned, and of others that select from what was read once."""
+    """Options of `one-pass`, whose threshold isn't tuned, and of other systems that select from one reading."""
 
     threshold: float = option(0.5, "an answer needs this probability", 0, 1)
     calibration: Switch = option("on", SHARED)

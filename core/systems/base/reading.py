@@ -1,4 +1,4 @@
-"""What systems share that read their passages once: candidates and their selection."""
+"""The part that systems share that read their passages once: candidates and their selection."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from core import types as t
 from core.models.ranking.calibration import describe
 from core.models.span.reader import PassageReader
-from core.systems.base.clarifying import by_reader
-from core.systems.base.options import Options, ReadingOptions
-from core.systems.base.selection import CalibrationKey, Selection, answer_events
+from core.systems.base.clarifying import make_clarifier
+from core.systems.base.options import ClarifierOptions, Options, ReadingOptions
+from core.systems.base.selection import CalibrationKey, OnePassSelection, answer_events
 from core.systems.base.system import System, SystemParts, SystemRun
 
 
@@ -31,15 +31,15 @@ class ReadingSystem(System):
         provenance: Mapping[str, Any],
         clarifies: bool = True,
     ) -> None:
-        """`key`: of the calibration, which is stored with the weights of its kind; `digest`: of these weights; `clarifies`: by a round trip
-        with the reader.  The rest as in `System`.
+        """`key`: the calibration's name, stored with the weights of its kind.  `digest`: a digest of these weights.
+        `clarifies`: disambiguates by a round trip with the reader.  The rest is as in `System`.
 
         Raises CheckpointError.
         """
         self.reader, weights = reader, getattr(parts.settings, key.kind)
-        self.stopping = Selection(config.threshold, key.find(weights, config.calibration), key)
-        provenance = {**provenance, "calibration": describe(self.stopping.calibration)}
-        clarifier = by_reader(reader) if clarifies else None
+        self.stopping = OnePassSelection(config.threshold, key.find(weights, config.calibration), key)
+        clarifier, writer = make_clarifier(ClarifierOptions(), parts.settings, clarifies and options.clarify, reader)
+        provenance = {**provenance, **writer, "calibration": describe(self.stopping.calibration)}
         super().__init__(name, parts, options, (weights, digest), config=config, provenance=provenance, clarifier=clarifier)
 
     @abstractmethod
@@ -49,7 +49,7 @@ class ReadingSystem(System):
     def rejections(
         self, run: SystemRun, candidates: Sequence[t.Candidate], selected: Sequence[t.Candidate]
     ) -> Iterable[t.AnswerRejected]:
-        """Why candidates are not answers, where the system says so."""
+        """The reasons why candidates aren't answers, if the system gives them."""
         return ()
 
     def summary(self, run: SystemRun, candidates: Sequence[t.Candidate]) -> str:

@@ -1,4 +1,4 @@
-"""Which of a system's candidates are its answers, and the events of an answer set.
+"""Selects a system's answers from its candidates, and makes the events of an answer set.
 
 A system that reads once keeps the candidates above its threshold (Min et al. 2020, section 5).
 """
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CalibrationKey:
-    """Where a system's calibration is: next to the weights of `kind`, under `name`; `weights`: a digest of all that affects its probabilities."""
+    """The location of a system's calibration: next to the weights of `kind`, under `name`.  `weights`: a digest of everything
+    that affects its probabilities."""
 
     name: str = ""
     kind: str = ""
     weights: str = ""
 
     def find(self, checkpoint: str, switch: str) -> Calibration | None:
-        """Loads the system's calibration, if there is one.  `checkpoint`: name of the weights; `switch`: the option `calibration`.
+        """Loads the system's calibration, if there is one.  `checkpoint`: the name of the weights.  `switch`: the option
+        `calibration`.
 
         Raises CheckpointError.
         """
@@ -41,12 +43,13 @@ UNCALIBRATED = CalibrationKey()
 
 
 def digest_of(*parts: object) -> str:
-    """First 16 hex digits of the sha256 of everything that affects a system's probabilities."""
+    """The first 16 hex digits of the sha256 of everything that affects a system's probabilities."""
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def distinct(candidates: Sequence[t.Candidate], previous: Sequence[str] = ()) -> list[t.Candidate]:
-    """The candidates that neither contain nor are part of a better one or of a `previous` answer: at most one of two readings of an answer is right."""
+    """The candidates that neither contain nor are part of a better one or of a `previous` answer, because at most one of two
+    readings of an answer is right."""
     selected: list[t.Candidate] = []
     for c in candidates:
         if not shares_words(c.text, (*previous, *(s.text for s in selected))):
@@ -55,7 +58,8 @@ def distinct(candidates: Sequence[t.Candidate], previous: Sequence[str] = ()) ->
 
 
 def candidates_of(readouts: Sequence[Readout], scoring: Scoring = "passage", each: int = 2) -> list[t.Candidate]:
-    """Distinct candidates of all passages, the likeliest first; an answer in several passages counts once, with its best probability.
+    """The distinct candidates of all passages, the likeliest first.  An answer in several passages counts once, with its best
+    probability.
 
     `scoring`: "passage" is P(span | question, passage), abstention included; "dpr" is P(passage | question) P(span | question, passage,
     not abstaining), so that the passages compete.  `each`: candidates per passage.
@@ -75,8 +79,9 @@ def candidates_of(readouts: Sequence[Readout], scoring: Scoring = "passage", eac
 
 
 @dataclass(frozen=True)
-class Selection:
-    """The selection of a system that reads once: pinned answers, then the candidates above its threshold.  `key`: of its calibration."""
+class OnePassSelection:
+    """The selection of a system that reads once: pinned answers, then the candidates above its threshold.  `key` locates its
+    calibration."""
 
     threshold: float
     calibration: Calibration | None = None
@@ -99,19 +104,19 @@ class Selection:
         return [*pinned, *self.calibration.candidates(selected)], self.calibration.candidates(candidates)
 
     def description(self) -> str:
-        """Which answers are selected, for `Finished.why`."""
+        """The rule that selected the answers, for `Finished.why`."""
         return f"every answer above {self.threshold:g}"
 
 
 def choose(candidates: Sequence[t.Candidate], question: t.Question, threshold: float, max_answers: int) -> list[t.Candidate]:
-    """Pinned answers, then the candidates whose probability reaches the threshold: none that is banned, none that is part of another."""
-    return Selection(threshold).keep(candidates, question, max_answers)[0]
+    """Pinned answers, then the candidates whose probability reaches the threshold, without banned ones and parts of others."""
+    return OnePassSelection(threshold).keep(candidates, question, max_answers)[0]
 
 
 def evidence_of(
     text: str, evidence: Iterable[t.Evidence | None], passages: Sequence[t.RetrievedPassage]
 ) -> tuple[t.Evidence, ...]:
-    """Where an answer was read (`evidence`), then the other places where the passages have its text."""
+    """The place where an answer was read (`evidence`), then the other places where the passages have its text."""
     sources = tuple(dict.fromkeys(e for e in evidence if e is not None))
     positions = {(e.passage_id, e.start) for e in sources}
     return sources + tuple(e for e in occurrences(text, passages) if (e.passage_id, e.start) not in positions)
@@ -127,7 +132,7 @@ def answer_events(
     earlier: Sequence[str] = (),
     prompt: str = "",
 ) -> Iterator[t.StepFinished]:
-    """One StepFinished for each selected answer; the first has all candidates and the total seconds.
+    """One StepFinished for each selected answer.  The first one has all candidates and the total seconds.
 
     `pinned`: how many of them a person set; `first`: number of the first step; `earlier`: earlier answers; `prompt`: of each step.
     """

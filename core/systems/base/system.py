@@ -1,4 +1,5 @@
-"""A system and the one way in which it runs: check, retrieve, find, clarify, finish.  `answer` folds the events of a run.
+"""The base of all systems, and the one way in which they run: check, retrieve, find, clarify, finish.  `answer` folds the
+events of a run.
 
 A subclass says how answers are found (`find`) and, if needed, which passages are read (`retrieve`) and how questions are disambiguated (`clarify`).
 """
@@ -16,23 +17,23 @@ from core.disambiguation.clarifiers import Clarifier
 from core.errors import AmbiscopeError, CancelledError, InputError, LanguageModelError, NothingRetrievedError
 from core.models.language.roles import Run
 from core.models.scheduling.memory import trimmed
-from core.models.scheduling.turns import LINE, Place
+from core.models.scheduling.turns import LINE, LinePlace
 from core.settings import Settings
 from core.short_names import spelled_out
 from core.systems.base.coverage import Coverage
 from core.systems.base.options import Options, SystemOptions
-from core.telemetry import recorded
+from core.systems.base.telemetry import recorded
 from core.text import answer_key, text_problem
 from core.trace import fold
 
 STOPPED = "stopped by a person"  # why a run finished
 MAXIMUM_REACHED = "the maximum number of answers is reached"
-Similarity = Callable[[str, Sequence[t.Passage]], Sequence[float]]
+PassageSimilarity = Callable[[str, Sequence[t.Passage]], Sequence[float]]
 
 
 @dataclass(frozen=True)
 class SystemParts:
-    """What a factory can use.  `retriever` is None if every question has its own passages."""
+    """The parts that a factory can use.  `retriever` is None if every question has its own passages."""
 
     settings: Settings
     retriever: t.Retriever | None
@@ -41,12 +42,15 @@ class SystemParts:
     cancelled: Callable[[], bool] = lambda: False  # checked between steps; True ends the run
     # encoder, and with a retriever its mode and the kind of the index
     retrieval: Mapping[str, str] = field(default_factory=dict)
-    similarity: Similarity | None = None  # cosines of a question and passages that it brings itself; None without an encoder
+    similarity: PassageSimilarity | None = (
+        None  # cosines of a question and passages that it brings itself; None without an encoder
+    )
     embed: Callable[[Sequence[str]], Any] | None = None  # texts -> unit vectors (n, d) of the corpora's encoder
 
 
 def one_line(text: str, label: str, limit: int) -> str:
-    """The text in one line, with white space collapsed.  Raises InputError naming `label` for what `text_problem` finds and for more than `limit` characters."""
+    """The text on one line, with white space collapsed.  Raises InputError naming `label` for whatever `text_problem` finds,
+    and for more than `limit` characters."""
     line = " ".join(text.split())
     if problem := text_problem(line, line=True):
         raise InputError(f"{label} cannot be read: {problem}; type it again as plain text")
@@ -56,7 +60,7 @@ def one_line(text: str, label: str, limit: int) -> str:
 
 
 def check_question(question: t.Question, limit: int) -> t.Question:
-    """The question with white space collapsed, also in its pinned and banned answers, without empty ones and duplicates.
+    """The question with white space collapsed, also in its pinned and banned answers, without empty answers and duplicates.
 
     Raises InputError for an empty or blank question, an overlong text, one with control characters or lone surrogates, and for an answer that is both
     pinned and banned.
@@ -83,7 +87,9 @@ def _by_key(answers: Iterable[str], label: str, limit: int) -> dict[str, str]:
     return lines
 
 
-def as_retrieved(question: str, passages: Sequence[t.Passage], similarity: Similarity | None) -> list[t.RetrievedPassage]:
+def as_retrieved(
+    question: str, passages: Sequence[t.Passage], similarity: PassageSimilarity | None
+) -> list[t.RetrievedPassage]:
     """A question's own passages, in order, as RetrievedPassage; with cosines if there are several."""
     cosines = similarity(question, passages) if similarity and len(passages) > 1 else [None] * len(passages)
     return [t.RetrievedPassage(p, i, 1.0, c) for i, (p, c) in enumerate(zip(passages, cosines, strict=True), 1)]
@@ -96,8 +102,8 @@ def as_read(question: t.Question, passages: Sequence[t.RetrievedPassage]) -> t.Q
 
 @dataclass
 class SystemRun:
-    """One question under way.  `question`: as asked; `calls`: of language models, with their deadline; `memo`: what a system's `retrieve` leaves to its
-    `find`; `selected`: the interpretations behind the answers, where a system has any."""
+    """One question in progress.  `question`: as asked.  `calls`: of language models, with their deadline.  `memo`: data that a
+    system's `retrieve` passes to its `find`.  `selected`: the interpretations behind the answers, if any."""
 
     question: t.Question
     calls: Run = field(default_factory=lambda: Run(0.0))
@@ -109,17 +115,18 @@ class SystemRun:
     end_reason: str = STOPPED
 
     def begin(self, passages: Sequence[t.RetrievedPassage], check_coverage: bool) -> None:
-        """Sets the passages to read, and the question as it is read with them."""
+        """Sets the passages to read, and the question in the form that is read with them."""
         self.passages = tuple(passages)
         self.reading = as_read(self.question, passages)
         self.coverage = Coverage(self.reading, passages, check_coverage)
 
     def check(self) -> None:
-        """Raises CancelledError when a person stopped the run; called between units of work."""
+        """Raises CancelledError if a person stopped the run.  Called between units of work."""
         self.calls.check()
 
     def follow(self, events: Generator[t.Event, None, str]) -> Generator[t.Event, None, None]:
-        """Yields the events of `find`, without refused answers, and keeps their answers.  Questions that it disambiguated wait for the last answer."""
+        """Yields the events of `find` without refused answers, and keeps their answers.  The questions it disambiguated wait
+        for the last answer."""
 
         def checked() -> Generator[t.Event, None, None]:
             self.end_reason = yield from self.coverage.checked(events)
@@ -143,7 +150,8 @@ class SystemRun:
 
 
 class System(ABC):
-    """What all systems share.  `uses_this_machine`: to answer; else nothing is gained by waiting for other questions."""
+    """The base of all systems.  `uses_this_machine`: answering needs this machine; otherwise waiting for other questions gains
+    nothing."""
 
     uses_this_machine = True
 
@@ -193,16 +201,17 @@ class System(ABC):
         yield t.Finished(time.perf_counter() - start, run.end_reason)
 
     def retrieve(self, run: SystemRun) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
-        """Yields a PassagesRetrieved at least, and returns the passages to read.  Raises NothingRetrievedError, InputError."""
+        """Yields at least one PassagesRetrieved and returns the passages to read.  Raises NothingRetrievedError, InputError."""
         retrieved = self.search(run.question, run.question.text, self.options.passages)
         yield retrieved
         return retrieved.passages
 
     @abstractmethod
     def find(self, run: SystemRun) -> Generator[t.Event, None, str]:
-        """Yields the events between retrieval and clarification, of answers to `run.reading`; returns why it ended."""
+        """Yields the events between retrieval and clarification, with answers to `run.reading`; returns the reason for the
+        end."""
 
-    def clarify(self, run: SystemRun, place: Place) -> Iterator[t.Event]:
+    def clarify(self, run: SystemRun, place: LinePlace) -> Iterator[t.Event]:
         """The disambiguated questions of all answers."""
         yield from run.own_clarifications()
         missing = run.answers.keys() - run.clarified.keys()
@@ -218,7 +227,8 @@ class System(ABC):
             run.check()
 
     def search(self, question: t.Question, query: str, k: int) -> t.PassagesRetrieved:
-        """The question's own passages, else the k best of the corpus for the query.  Raises NothingRetrievedError when there are none, InputError."""
+        """The question's own passages, or else the k best of the corpus for the query.  Raises NothingRetrievedError if there
+        are none, InputError."""
         start = time.perf_counter()
         if question.passages is not None:
             passages = as_retrieved(query, question.passages, self.parts.similarity)
@@ -235,7 +245,8 @@ class System(ABC):
         return t.PassagesRetrieved(tuple(passages), time.perf_counter() - start, query)
 
     def search_further(self, run: SystemRun, query: str, k: int) -> Generator[t.Event, None, Sequence[t.RetrievedPassage]]:
-        """The passages for another question: yields those that are new.  A question's own passages stay.  Empty if the corpus has none."""
+        """Yields the new passages for another question.  A question's own passages stay the only ones.  Empty if the corpus has
+        none."""
         if run.question.passages is not None:
             return run.passages
         try:
@@ -249,7 +260,7 @@ class System(ABC):
 
 
 def queue_note(event: t.QuestionQueued) -> str:
-    """What a person who waits reads.
+    """The text for a person who waits.
 
     >>> queue_note(t.QuestionQueued(2, 1))
     'waiting: 1 other question is running first, this one is number 2 in the queue'
@@ -272,7 +283,7 @@ def answer(system: t.AnsweringSystem, question: t.Question, watch: Callable[[t.E
 
 
 def answer_or_error(system: t.AnsweringSystem, question: t.Question) -> t.Prediction | AmbiscopeError:
-    """`answer`, or why there is none: one question of many that fails.  Raises CancelledError."""
+    """`answer`, or the error of one question among many that fails.  Raises CancelledError."""
     try:
         return answer(system, question)
     except CancelledError:

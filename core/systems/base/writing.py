@@ -1,4 +1,5 @@
-"""What the one-pass generative systems share: one pass of a Writer over the passages, and its answers with evidence.
+"""The part that the one-pass generative systems share: one pass of an AnswerSetWriter over the passages, and its answers with
+evidence.
 
 A system decides how passages are read (a row each, or reranked and joined) and how the answer set is decoded; core.systems.fid and
 core.systems.spanseqgen are two.
@@ -11,7 +12,7 @@ from collections.abc import Generator
 from typing import Any
 
 from core import types as t
-from core.models.seq2seq.decoding import Writer
+from core.models.seq2seq.decoding import AnswerSetWriter
 from core.systems.base.options import Options
 from core.systems.base.selection import answer_events, choose
 from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, SystemRun
@@ -19,7 +20,7 @@ from core.systems.base.system import MAXIMUM_REACHED, System, SystemParts, Syste
 
 class WritingSystem(System):
     def __init__(
-        self, name: str, parts: SystemParts, options: Options, writer: Writer, checkpoint: tuple[str, str], **more: Any
+        self, name: str, parts: SystemParts, options: Options, writer: AnswerSetWriter, checkpoint: tuple[str, str], **more: Any
     ) -> None:
         """`more`: as in `System`."""
         super().__init__(name, parts, options, checkpoint, **more)

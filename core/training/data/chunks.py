@@ -1,4 +1,4 @@
-"""Training data in chunks: which examples a chunk holds, and batches that can be resumed after any group of a chunk.
+"""Training data in chunks: the examples of a chunk, and batches that can be resumed after any group of a chunk.
 
 A chunk depends only on (seed, number of the chunk), so a position is the chunk and the number of its finished groups.
 """
@@ -14,17 +14,14 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from core.errors import InputError
-from core.training.data.examples import MultiExample
 
-CHUNK = 96  # questions tokenised together and sorted by size
+CHUNK_QUESTIONS = 96  # questions tokenised together and sorted by size
 GROUPS = 10_000  # position = chunk * GROUPS + groups done; a chunk has fewer groups than that
-EMPTY = 20  # chunks in a row without a single group: there is nothing to train on
+MAX_EMPTY_CHUNKS = 20  # chunks in a row without a single group: there is nothing to train on
 U = TypeVar("U")
 
 
-def draw(
-    sources: Sequence[tuple[Sequence[MultiExample], float]], seed: int, chunk: int, size: int = CHUNK
-) -> Iterator[MultiExample]:
+def draw(sources: Sequence[tuple[Sequence[U], float]], seed: int, chunk: int, size: int = CHUNK_QUESTIONS) -> Iterator[U]:
     """The examples of a chunk.  Each (examples, share) source gives its share of `size`, at least one.
 
     No example is repeated within an epoch of its source.
@@ -56,7 +53,7 @@ def like_with_like(
 
 
 def grouped(examples: Iterable[U], fits: Callable[[list[U], U], bool], seed: str) -> list[list[U]]:
-    """The examples in their order, in groups that are shuffled: a group ends where the next example does not fit."""
+    """The examples in their order, in groups that are then shuffled.  A group ends when the next example doesn't fit."""
     groups: list[list[U]] = []
     for example in examples:
         if not groups or not fits(groups[-1], example):
@@ -70,7 +67,7 @@ class Grouped(Protocol):
     """Training data in chunks that depend only on (seed, number of the chunk)."""
 
     def groups(self, seed: int, chunk: int) -> Sequence[Any]:
-        """What each batch of the chunk is made of."""
+        """The content of each batch of the chunk."""
         ...
 
     def batch(self, group: Any) -> Any:
@@ -90,7 +87,7 @@ def batches(task: Grouped, seed: int, start: int, workers: int = 0) -> Iterator[
     """Endless pairs (position to resume from after this batch, batch), from position `start`.
 
     `workers`: processes that make the chunks ahead of time, in the same order (0: none, this process makes each when it is needed).  A GPU waits
-    for one process's tokenising.  Raises InputError after EMPTY chunks without a batch.
+    for one process's tokenising.  Raises InputError after MAX_EMPTY_CHUNKS chunks without a batch.
     """
     first, finished = divmod(start, GROUPS)
     if workers:  # a chunk has dozens of tensors: as many file descriptors would soon be too many
@@ -107,7 +104,7 @@ def batches(task: Grouped, seed: int, start: int, workers: int = 0) -> Iterator[
     empty = 0
     for chunk, chunk_batches in zip(itertools.count(first), loader):
         empty = 0 if chunk_batches else empty + 1
-        if empty == EMPTY:
+        if empty == MAX_EMPTY_CHUNKS:
             raise InputError("no training question has an answer in its passages; check the training files")
         for n, batch in enumerate(chunk_batches[finished:], finished + 1):
             yield (chunk * GROUPS + n if n < len(chunk_batches) else (chunk + 1) * GROUPS), batch

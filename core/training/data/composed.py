@@ -13,23 +13,22 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from core.disambiguation.conflicts import answer_form
-from core.text import find_spans, has_answer, normalize_answer, shares_words
+from core.text import PASSAGE_WORDS, answer_words, find_spans, mentions, shares_words
 from core.training.data.examples import MultiExample, ReadingExample, crop
 from core.training.data.mining import Miner
-from core.training.data.mixtures import PASSAGE_WORDS
 
 MAX_ANSWER_WORDS = 5
 MAX_NAMESAKES = 6
 MAX_OCCURRENCES = 4  # of the answer in its passage
 _HOLE = "\u25a1"
-_IN_BRACKETS = re.compile(r" \(.*\)$")
+_IN_BRACKETS = re.compile(r" \(.{1,200}\)$")
 _ASKS = re.compile(
     r"\b(?:who|whom|whose|where|when|how(?: \w+)?|(?:what|which) (?!is|was|are|were|did|do|does|has)\w+)\b", re.I
 )
 
 
 def answer_kind(question: str, answer: str) -> str | None:
-    """What an answer is, by its form and by the question word; None for prose, which nothing replaces.
+    """The kind of an answer, by its form and by the question word; None for prose, which has no replacement.
 
     >>> answer_kind("Who wrote it?", "Emily Brontë"), answer_kind("When was it sold?", "1901"), answer_kind("Why?", "it fell")
     ('name who', 'year when', None)
@@ -40,8 +39,9 @@ def answer_kind(question: str, answer: str) -> str | None:
 
 
 def replaced(text: str, answers: Sequence[str], other: str) -> str | None:
-    """The text with every occurrence of an answer replaced; None if part of one remains or `other` is in the text already."""
-    if has_answer(text, [other]):
+    """The text with every occurrence of an answer replaced; None if part of an occurrence remains or `other` is already in the
+    text."""
+    if mentions(text, [other]):
         return None
     spans = sorted({span for answer in answers for span in find_spans(text, answer)}, key=lambda s: (s[0], -s[1]))
     out: list[str] = []
@@ -51,13 +51,13 @@ def replaced(text: str, answers: Sequence[str], other: str) -> str | None:
             out += [text[end:first], other]
             end = last
     changed = "".join([*out, text[end:]])
-    return None if not spans or len(out) > 2 * MAX_OCCURRENCES or has_answer(changed, answers) else changed
+    return None if not spans or len(out) > 2 * MAX_OCCURRENCES or mentions(changed, answers) else changed
 
 
 def conflicting_examples(
     reading: Sequence[ReadingExample], miner: Miner, context: int, limit: int, seed: int
 ) -> list[MultiExample]:
-    """At most `limit` questions over two or three documents that disagree and neighbours that lack the answers.
+    """At most `limit` questions, each over two or three documents that disagree and neighbours that lack the answers.
 
     `context`: passages per question.
     """
@@ -77,7 +77,7 @@ def conflicting_examples(
         gold = [e.answers]
         n_conflicting = 1 if rng.random() < 0.75 else 2
         for other in rng.sample(answers_of[kind], min(12, len(answers_of[kind]))):
-            if len(gold) > n_conflicting or any(shares_words(other, names) for names in gold) or not normalize_answer(other):
+            if len(gold) > n_conflicting or any(shares_words(other, names) for names in gold) or not answer_words(other):
                 continue
             if (text := replaced(e.passage, e.answers, other)) is not None:
                 passages.append((e.title, crop(text, (other,), PASSAGE_WORDS, rng)))
@@ -91,7 +91,7 @@ def conflicting_examples(
 
 
 def _name_and_pattern(e: ReadingExample) -> tuple[str, str] | None:
-    """(what the example's thing is called, the question with the thing left out); None if the question does not name it."""
+    """(the name of the example's subject, the question without that name); None if the question doesn't name it."""
     name = _IN_BRACKETS.sub("", e.title)
     pattern = re.compile(rf"\b{re.escape(name)}\b", re.I)
     if len(name) < 4 or not pattern.search(e.question) or not pattern.search(e.passage):
@@ -102,7 +102,8 @@ def _name_and_pattern(e: ReadingExample) -> tuple[str, str] | None:
 def namesake_examples(
     reading: Sequence[ReadingExample], miner: Miner, context: int, limit: int, seed: int
 ) -> list[MultiExample]:
-    """At most `limit` questions whose name means two to six things, a passage about each, and neighbours without an answer."""
+    """At most `limit` questions whose name has two to six meanings, with a passage about each meaning and neighbours without an
+    answer."""
     rng = random.Random(f"{seed}-namesakes")
     by_question: dict[str, dict[str, ReadingExample]] = defaultdict(dict)
     for e in reading:
@@ -118,7 +119,7 @@ def namesake_examples(
         passages, gold = [], list[tuple[str, ...]]()
         for other_name, e in members:
             text = re.sub(rf"\b{re.escape(other_name)}\b", name.replace("\\", r"\\"), e.passage, flags=re.I)
-            answers = tuple(a for a in e.answers if has_answer(text, [a]) and not shares_words(a, [name]))
+            answers = tuple(a for a in e.answers if mentions(text, [a]) and not shares_words(a, [name]))
             if not answers or any(shares_words(a, names) for a in answers for names in gold):
                 continue
             passages.append((name, crop(text, answers, PASSAGE_WORDS, rng)))

@@ -1,11 +1,11 @@
-"""Training files to examples.
+"""Reads training files into examples.
 
 A ReadingExample is one question over one passage; a MultiExample is one question over several passages, with all its answers.  Layouts:
 
 - `reading`: JSONL(.gz) rows (question, title, passage, answers).
 - `multi`: JSONL(.gz) rows (question, passages, answers as alias lists).  Optional fields: `negatives`, RAMDocs'
-  `wrong_answers`, ids of `supporting` passages, `no_answer` (the passages hold none), and `answers_known`, false if it
-  is only known that the negatives are wrong.
+  `wrong_answers`, ids of `supporting` passages, `no_answer` (the passages hold none), `answers_known`, false if it
+  is only known that the negatives are wrong, and `conditions`: when each answer holds.
 - questions.json and passages.tsv in the layout of data/starter.
 """
 
@@ -22,7 +22,7 @@ from core.disk import plain_or_gz
 from core.errors import FormatError
 from core.json_io import FieldReader
 from core.retrieval.readers.tables import split_row
-from core.text import find_spans, normalize_answer
+from core.text import answer_key, find_spans
 
 Titled = tuple[str, str]  # (title, text)
 
@@ -51,8 +51,8 @@ class MultiExample:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One row.  Empty `answers` mean that the passage does not answer the question."""
+class ReadingRow:
+    """One row.  Empty `answers` mean that the passage doesn't answer the question."""
 
     question: str
     passage: Titled
@@ -92,16 +92,19 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
             for i, wrong in enumerate(row.get(name) or ()):
                 first = wrong[0] if isinstance(wrong, list) and wrong else wrong
                 bad += [fields.text(first, f"{name}[{i}]", empty=True)] if first else []
-        wrong_keys = {normalize_answer(b) for b in bad}
+        wrong_keys = {answer_key(b) for b in bad}
         gold: dict[str, tuple[str, ...]] = {}
         for i, aliases in enumerate(answers):  # ASQA repeats an answer for each disambiguated question
             names = fields.items(aliases, f"answers[{i}]", str, empty=True)
-            right = tuple(a for a in names if normalize_answer(a) not in wrong_keys)  # no targets that were judged wrong
+            right = tuple(a for a in names if answer_key(a) not in wrong_keys)  # no targets that were judged wrong
             if right:
-                gold.setdefault(normalize_answer(right[0]), right)
+                gold.setdefault(answer_key(right[0]), right)
         supporting = fields.items(row.get("supporting", []), "supporting", str, empty=True)
         passages, extra = _supporting_first(passages, supporting)
         extra |= {"origin": [p.get("origin") for p in passages]}
+        conditions = fields.items(row.get("conditions", []), "conditions", str, empty=True)
+        if any(conditions):
+            extra["conditions"] = conditions
         if row.get("no_answer") is True and not gold:
             extra["no_answer"] = True
         elif row.get("answers_known") is False and bad and not row["answers"]:
@@ -117,14 +120,15 @@ def read_multi(path: Path) -> Iterator[MultiExample]:
 
 
 def _supporting_first(passages: list[Any], supporting: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """(passages, extra): passages that people named as evidence come first, as in `read_annotated`; `extra` has their ids, if there are any."""
+    """(passages, extra).  Passages that people named as evidence come first, as in `read_annotated`; `extra` has their ids, if
+    any."""
     ordered = sorted(passages, key=lambda p: p.get("id") not in supporting)
     ids = [p["id"] for p in passages if p.get("id") in supporting]  # two corpora may use one id
     return ordered, {"supporting": ids} if ids else {}
 
 
 def read_passages_tsv(path: Path) -> dict[str, Titled]:
-    """Passages by id, read as those of a corpus are.  Raises FormatError."""
+    """Passages by id, read as a corpus reads them.  Raises FormatError."""
     header, *lines = json_io.read_text(path, bounded=False).replace("\r\n", "\n").split("\n")
     if split_row(header, 3) != ["id", "text", "title"]:
         raise FormatError("the first line must be: id, text, title (tab-separated)", file=path, line=1)

@@ -1,4 +1,4 @@
-"""Questions with passages as a system sees them, for what is fitted on top of trained weights.
+"""Questions with passages as a system sees them, for models that are fitted on top of trained weights.
 
 They are held-out annotated questions with the passages that a retriever finds in their own corpus, and questions that bring their passages.
 """
@@ -19,7 +19,7 @@ from core.training.data.examples import MultiExample, read_multi
 from core.training.data.mixtures import annotated_examples
 from core.types import Passage, RetrievedPassage
 
-SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
+HELD_OUT_SHARE = 0.2  # of an annotated folder whose questions name no split, as `train` leaves it out
 # by this project, to train on
 PRACTICE_FOLDERS = tuple(ROOT / "data" / name for name in ("practice", "practice_facts", "practice_documents"))
 
@@ -41,7 +41,7 @@ def held_out_passages(
     questions: list[MultiExample] = []
     passages: list[Sequence[RetrievedPassage]] = []
     for number, (name, folder) in enumerate(zip(names, folders)):
-        _, examples = annotated_examples(folder, held_out=SHARE)
+        _, examples = annotated_examples(folder, held_out=HELD_OUT_SHARE)
         if limit or skip:
             count, first = (
                 n // len(folders) + (number < n % len(folders)) for n in (limit or len(folders) * len(examples), skip)
@@ -55,10 +55,8 @@ def held_out_passages(
     return questions, passages
 
 
-def own_passages(
-    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
-) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
-    """(questions with an answer, the passages that each brings), in random order, because files list source after source.
+def own_examples(files: Sequence[Path], limit: int = 0, seed: int = 0) -> list[MultiExample]:
+    """The questions that have an answer and bring passages, in random order, because files list source after source.
 
     Raises FormatError, and InputError if no question remains.
     """
@@ -66,6 +64,13 @@ def own_passages(
     if not examples:
         raise InputError("no question of --multi has an answer and passages of its own")
     random.Random(seed).shuffle(examples)
-    examples = examples[: limit or None]
+    return examples[: limit or None]
+
+
+def own_passages(
+    engine: Any, files: Sequence[Path], limit: int = 0, seed: int = 0
+) -> tuple[list[MultiExample], list[Sequence[RetrievedPassage]]]:
+    """(the `own_examples`, the passages that each brings, with cosines).  Raises FormatError, InputError."""
+    examples = own_examples(files, limit, seed)
     passages_of = [[Passage(str(j), title, text) for j, (title, text) in enumerate(e.passages)] for e in examples]
     return examples, [as_retrieved(e.question, passages, engine.similarity) for e, passages in zip(examples, passages_of)]

@@ -1,4 +1,4 @@
-"""Context passages for training questions: BM25 neighbours from a passage file, split by whether they hold an answer."""
+"""Context passages for training questions: BM25 neighbours from a passage file, with or without an answer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 import Stemmer
 
 from core import disk
-from core.text import has_answer
+from core.text import mentions
 from core.training.data.examples import Titled
 
 
 class Miner:
-    """BM25 over passages in memory.  For training only: corpora that people search are in core.retrieval.
+    """BM25 over passages in memory.  This is for training only; core.retrieval searches the corpora that people use.
 
     `cache`: folder for the neighbours, under a digest of what they depend on.
     """
@@ -31,7 +31,7 @@ class Miner:
 
     @cached_property
     def _index(self) -> Any:
-        """Made when something is not in the cache yet: it takes a minute for 65,000 passages."""
+        """Built when something isn't in the cache yet, because it takes a minute for 65,000 passages."""
         texts = [f"{title} {text}" for title, text in self.passages]
         index = bm25s.BM25()
         index.index(bm25s.tokenize(texts, stopwords="en", stemmer=self._stemmer, show_progress=False), show_progress=False)
@@ -53,7 +53,7 @@ class Miner:
         return indexes
 
     def _key(self, questions: Sequence[str], k: int) -> str:
-        """A digest of everything that the neighbours depend on: 16 hexadecimal digits."""
+        """A digest of everything that the neighbours depend on, in 16 hexadecimal digits."""
         digest = sha256(json.dumps([list(questions), k]).encode())
         for passage in self.passages:  # one by one, to limit memory
             digest.update(json.dumps(passage).encode())
@@ -63,4 +63,4 @@ class Miner:
         """The first `limit` neighbours that hold none of the answers and are not among the `excluded` texts."""
         heads = {text[:60] for text in excluded}
         passages = (self.passages[int(i)] for i in neighbours)
-        return list(islice((p for p in passages if p[1][:60] not in heads and not has_answer(" ".join(p), answers)), limit))
+        return list(islice((p for p in passages if p[1][:60] not in heads and not mentions(" ".join(p), answers)), limit))

@@ -1,4 +1,4 @@
-"""Which examples, in which shares: the recipe of the bundled weights, from files in the documented layouts."""
+"""The recipe of the bundled weights: examples and their shares, from files in the documented layouts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 from core import json_io
 from core.disk import plain_or_gz
 from core.errors import FormatError
-from core.text import has_answer
+from core.text import PASSAGE_WORDS, mentions
 from core.training.data.examples import (
     MultiExample,
-    Reading,
     ReadingExample,
+    ReadingRow,
     Titled,
     crop,
     read_annotated,
@@ -27,20 +27,20 @@ from core.training.data.examples import (
 from core.training.data.mining import Miner
 from core.training.data.statements import insert, statement
 
-PASSAGE_WORDS = 100
+SEARCHED_PASSAGES = 12  # passages of an annotated question, so that enough are left where the supporting ones are taken away
 # share of a source's rows that an epoch takes; sources not named: 1.  qamr is one sentence a row and plentiful; policyqa's answers are clauses
-KEEP = {"qamr": 0.4, "policyqa": 0.15, "hotpotqa": 0.0}
+SOURCE_SHARES = {"qamr": 0.4, "policyqa": 0.15, "hotpotqa": 0.0}
 
 
 def load_reading(paths: Sequence[Path], keep: dict[str, float] | None = None, seed: int = 0) -> list[ReadingExample]:
     """The rows of `reading` files.  `keep`: the share of each source to keep.  Raises FormatError."""
     rng = random.Random(seed)
-    shares = KEEP if keep is None else keep
+    shares = SOURCE_SHARES if keep is None else keep
     return [e for path in paths for e in read_reading(path) if rng.random() < shares.get(e.source, 1.0)]
 
 
 def context_passages(path: Path | None, reading: Sequence[ReadingExample]) -> list[Titled]:
-    """The passages to mine in: those of the file, or the reading passages themselves."""
+    """The passages to mine in: the file's, or the reading passages themselves."""
     if path is not None:
         return [p for p in read_passages_tsv(path).values() if len(p[1].split()) >= 15]
     return list({(e.title, e.passage): None for e in reading})
@@ -48,8 +48,8 @@ def context_passages(path: Path | None, reading: Sequence[ReadingExample]) -> li
 
 def reader_rows(
     reading: Sequence[ReadingExample], miner: Miner, seed: int = 0, log: Callable[[str], None] = print
-) -> list[Reading]:
-    """Each example once with its passage; a third of them also with a passage that looks right and holds no answer."""
+) -> list[ReadingRow]:
+    """Each example once with its passage; for a third of them also a passage that looks right but has no answer."""
     rng = random.Random(seed)
     by_title: dict[str, list[str]] = defaultdict(list)
     for e in reading:
@@ -57,15 +57,15 @@ def reader_rows(
             by_title[e.title].append(e.passage)
     sampled = [e for e in reading if e.source != "qamr" and rng.random() < 0.45]
     log(f"mining neighbours of {len(sampled)} questions in {len(miner.passages)} passages")
-    rows = [Reading(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
+    rows = [ReadingRow(e.question, (e.title, crop(e.passage, e.answers, PASSAGE_WORDS, rng)), e.answers) for e in reading]
     for e, neighbours in zip(sampled, miner.neighbours([e.question for e in sampled], 12)):
         same_title = by_title[e.title] if e.title and rng.random() < 0.5 else []
-        other = next((p for p in rng.sample(same_title, len(same_title)) if not has_answer(p, e.answers)), None)
+        other = next((p for p in rng.sample(same_title, len(same_title)) if not mentions(p, e.answers)), None)
         if other is not None:
-            rows.append(Reading(e.question, (e.title, crop(other, (), PASSAGE_WORDS, rng)), ()))
+            rows.append(ReadingRow(e.question, (e.title, crop(other, (), PASSAGE_WORDS, rng)), ()))
         elif mined := miner.without(neighbours, e.answers, [e.passage], 3):
             title, text = rng.choice(mined)
-            rows.append(Reading(e.question, (title, crop(text, (), PASSAGE_WORDS, rng)), ()))
+            rows.append(ReadingRow(e.question, (title, crop(text, (), PASSAGE_WORDS, rng)), ()))
     return rows
 
 
@@ -88,7 +88,7 @@ def load_pairs(path: Path) -> list[tuple[str, list[tuple[str, tuple[str, ...]]]]
 
 
 def statement_examples(path: Path, miner: Miner, context: int = 5, seed: int = 0) -> list[MultiExample]:
-    """AmbigNQ's answer sets over passages into which a statement of each pair was set (core.training.data.statements)."""
+    """AmbigNQ's answer sets over passages with an inserted statement for each pair (core.training.data.statements)."""
     rng = random.Random(seed)
     pairs_of = load_pairs(path)
     out = []
@@ -101,7 +101,7 @@ def statement_examples(path: Path, miner: Miner, context: int = 5, seed: int = 0
         passages, gold, questions = [], [], []
         for (clarified, names), (title, text) in zip(pairs, mined):
             sentence = statement(clarified, rng.choice(names), rng)
-            if sentence is None or not has_answer(sentence, names):
+            if sentence is None or not mentions(sentence, names):
                 continue
             passages.append((title, insert(sentence, text, rng)))
             gold.append(names)
@@ -148,14 +148,14 @@ def load_annotated(
     """The training examples of all folders, and (name, at most `limit` held-out examples) of each."""
     training, held_out = [], []
     for folder in folders:
-        examples, dev = annotated_examples(folder, held_out=0.2)
+        examples, dev = annotated_examples(folder, held_out=0.2, context=SEARCHED_PASSAGES)
         training += examples
         held_out.append((folder.name, rng.sample(dev, min(limit, len(dev)))))
     return training, held_out
 
 
 def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
-    """Each disambiguated question over the same passages: it has one answer, and the others are tempting wrong ones.
+    """Each disambiguated question over the same passages.  It has one answer, and the others are tempting wrong ones.
 
     Where an example knows which passages support which pair (`extra["supporting_of"]`), the pair's own come first and are its supporting ones.
     """
@@ -177,7 +177,7 @@ def clarified_examples(examples: Sequence[MultiExample]) -> list[MultiExample]:
     return out
 
 
-def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty: int | None = None) -> list[Reading]:
+def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty: int | None = None) -> list[ReadingRow]:
     """The passages of a multi-answer example as reading rows: with their answers, or with none.
 
     `empty`: most rows without an answer per example, drawn from twice as many of its first ones (those that look most
@@ -186,23 +186,23 @@ def reader_rows_of_multi(examples: Sequence[MultiExample], seed: int = 0, empty:
     rows = []
     for number, e in enumerate(examples):
         supporting = len(e.extra["supporting"]) if "supporting" in e.extra else len(e.passages)
-        answering: list[Reading] = []
-        silent: list[Reading] = []
+        answering: list[ReadingRow] = []
+        silent: list[ReadingRow] = []
         for i, (title, text) in enumerate(e.passages):
-            answers = tuple(a for names in e.gold for a in names if has_answer(text, [a]))
+            answers = tuple(a for names in e.gold for a in names if mentions(text, [a]))
             if answers and i >= supporting:
                 continue
             if len(text.split()) > PASSAGE_WORDS + 20:
                 text = crop(text, answers, PASSAGE_WORDS, random.Random(f"{seed}{e.question}"))
-            (answering if answers else silent).append(Reading(e.question, (title, text), answers))
+            (answering if answers else silent).append(ReadingRow(e.question, (title, text), answers))
         if empty is not None:
             silent = random.Random(f"{seed}-{number}").sample(silent[: 2 * empty], min(empty, len(silent)))
         rows += answering + silent
     return rows
 
 
-def in_shares(sources: Sequence[tuple[Sequence[Reading], float]], rng: random.Random) -> list[Reading]:
-    """One epoch: all rows of the first source, and of each other one as many as its share relative to the first's says.
+def in_shares(sources: Sequence[tuple[Sequence[ReadingRow], float]], rng: random.Random) -> list[ReadingRow]:
+    """One epoch: all rows of the first source, and as many of each other source as its share relative to the first.
 
     A source that has fewer rows gives all of them.
     """
@@ -214,7 +214,7 @@ def in_shares(sources: Sequence[tuple[Sequence[Reading], float]], rng: random.Ra
 
 
 def load_multi(paths: Sequence[Path], negatives: bool = False) -> list[MultiExample]:
-    """Examples with passages and answers, and those without answers of which people say that there is none.
+    """Examples with passages and answers, and examples that are known to have no answer.
 
     `negatives`: also those of which only wrong answers are known, for a task that uses nothing else of them
     (`sample_item`).  Raises FormatError.

@@ -1,4 +1,5 @@
-"""Files that are complete or absent: written beside their path and renamed at the end; their digests and manifests."""
+"""Files that are either complete or absent: written beside their path and renamed at the end.  Also their digests and
+manifests."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from storage.schema.engine import Database
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """Writes beside `path` and renames at the end; at any exception `path` is as it was.
+    """Writes beside `path` and renames at the end.  At any exception `path` is as it was.
 
     Raises StorageError for an error of the disk.
     """
@@ -29,9 +30,9 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path`, renamed at the end; at any exception nothing is left.
+    """A folder beside `path`, renamed at the end.  At any exception nothing remains.
 
-    Raises InputError where `path` is a file or a folder that is not empty, StorageError for an error of the disk.
+    Raises InputError if `path` is a file or a folder that is not empty, StorageError for an error of the disk.
     """
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise InputError(f"{path} exists already, and an export never writes into a folder that holds something; name another")
@@ -62,7 +63,7 @@ def size_and_digest(path: Path) -> tuple[int, str]:
 
 
 def digest(path: Path) -> str:
-    """sha256 of a file's content."""
+    """The sha256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

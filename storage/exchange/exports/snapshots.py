@@ -1,4 +1,4 @@
-"""The part of the Store about files that go out: single exports, and snapshots of several formats at one moment."""
+"""The part of the Store that writes files: single exports, and snapshots of several formats at one moment."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from core.disk import describe_error, draft_name, write_json, write_text
 from core.errors import InputError, NotFoundError, StorageError
 from core.json_io import dumps
 from storage.access.permissions import allowed_to
-from storage.exchange.consensus import RULE
+from storage.exchange.consensus import CONSENSUS_RULE
 from storage.exchange.dump import LAYOUT
 from storage.exchange.exports.files import digest, manifest_path, new_folder, note_export, replacing, size_and_digest
-from storage.exchange.exports.formats import FORMATS, check_format
-from storage.exchange.exports.writing import write_rows
+from storage.exchange.exports.formats import FORMATS, check_format, write_rows
 from storage.exchange.filters import Filters, Names, check_filters
 from storage.records.checks import MAX_NOTE_CHARS, check_page, check_text
-from storage.records.enumerations import Format
 from storage.records.results import Manifest, Snapshot
 from storage.records.rows import record_of
 from storage.schema.creation import head
@@ -37,7 +35,7 @@ class Exports(Part):
     """The part of the Store about exports and snapshots.  The file is of one moment: one read transaction writes all of it."""
 
     @allowed_to("take snapshots")
-    def export(self, format: Format, out: Path, *, filters: Filters | None = None) -> Manifest:
+    def export(self, format: str, out: Path, *, filters: Filters | None = None) -> Manifest:
         """Writes `out` and `out.manifest.json` from one moment's data, and notes the export in the database.
 
         `filters` narrow the contributions that count (not for jsonl, which holds everything).
@@ -49,7 +47,7 @@ class Exports(Part):
         with (new_folder if layout.is_folder else replacing)(out) as writer, self.reading() as session:
             check_filters(session, filters)
             names = Names(session, filters.pseudonyms)
-            counts = write_rows(session, layout, writer, filters, names)
+            counts = write_rows(session, format, writer, filters, names)
         size, sha256 = size_and_digest(out)
         manifest = Manifest(
             format=format,
@@ -58,7 +56,7 @@ class Exports(Part):
             bytes=size,
             counts=counts,
             filters=filters.to_json(names),
-            rule=RULE,
+            rule=CONSENSUS_RULE,
             schema=head(),
             layout=LAYOUT,
             created=now(),
@@ -104,7 +102,7 @@ class Exports(Part):
                     progress(index, len(formats))
                     path = draft / f"{name}{FORMATS[name].suffix}"
                     with replacing(path) as writer:
-                        counts = write_rows(session, FORMATS[name], writer, filters, names)
+                        counts = write_rows(session, name, writer, filters, names)
                     size, sha256 = size_and_digest(path)
                     files.append({"format": name, "file": path.name, "sha256": sha256, "bytes": size, "counts": counts})
             return self._publish(folder, draft, files, filters.to_json(names), note)
@@ -119,7 +117,7 @@ class Exports(Part):
     def _publish(
         self, folder: Path, draft: Path, files: list[dict[str, Any]], filters_json: dict[str, Any], note: str
     ) -> Snapshot:
-        """Gives the draft its number: under the writer lock, so that no two take the same."""
+        """Gives the draft its number under the writer lock, so that no two snapshots take the same."""
         target: Path | None = None
         try:
             with self.writing() as session:
@@ -132,7 +130,7 @@ class Exports(Part):
                     "note": note,
                     "filters": filters_json,
                     "files": files,
-                    "rule": RULE,
+                    "rule": CONSENSUS_RULE,
                     "schema": head(),
                     "layout": LAYOUT,
                 }

@@ -1,4 +1,5 @@
-"""All contributions as one long table, a row a statement: CSV for spreadsheets, Parquet for everything else.
+"""Final answer sets or all contributions, and labels, as one long table with a row for each statement: CSV for spreadsheets,
+Parquet for everything else.
 
 CSV is safe to open: a physical line of a cell that a spreadsheet would take for a formula begins with an apostrophe (OWASP, "CSV
 Injection": = + - @, tab and carriage return; also their full-width, small and raised forms, and behind anything invisible, which programs
@@ -11,16 +12,19 @@ import csv
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
 from sqlalchemy.orm import Session
 
+from core.annotating.aliases import join_aliases
 from storage.exchange.filters import Filters, Names
-from storage.exchange.votes import chunks, contributed_questions, contributions
+from storage.exchange.final_answers import FinalSet
+from storage.exchange.votes import chunks, contributed_questions, contributions, every_answer_set
 from storage.results.standing import AnnotationRecord, LabelRecord
 
+DELIMITER = ","  # of every CSV file, also those of pages
 GROUP_ROWS = 5_000  # rows of a Parquet row group
 COLUMNS = (
     ("question_id", "text"),
@@ -39,6 +43,7 @@ COLUMNS = (
     ("prediction_id", "text"),
     ("probability", "share"),
     ("version", "number"),
+    ("counts", "flag"),  # False if it was late, sent back or reopened, or replaced elsewhere
     ("created", "time"),
     ("updated", "time"),
 )
@@ -68,8 +73,8 @@ def safe_cell(text: str) -> str:
     return "".join(f"'{p}" if i % 2 == 0 and _is_formula(p) else p for i, p in enumerate(parts))
 
 
-def _statements(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    """Rows of COLUMNS: pairs of submitted annotations, then labels, question by question.  Counts them."""
+def statements(session: Session, filters: Filters, names: Names, counts: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yields and counts the rows of COLUMNS: answers of answer sets, then labels, question by question."""
     agreeing = None
     if filters.minimum_agreement is not None:
         agreeing = {question.id for question in contributed_questions(session, filters)}
@@ -77,9 +82,14 @@ def _statements(session: Session, filters: Filters, names: Names, counts: Counte
         if agreeing is not None:
             chunk = {key: question for key, question in chunk.items() if key in agreeing}
         rows: dict[int, list[dict[str, Any]]] = {key: [] for key in chunk}
-        collected = contributions(session, list(chunk), filters)
-        for annotation in collected.annotations:
-            rows[annotation.question] += _annotation_rows(annotation, names)
+        collected = contributions(session, list(chunk), filters, counts)
+        if filters.answers == "final":
+            for question_id, finals in collected.outcome.finals.items():
+                rows[question_id] += [row for final in finals for row in _set_rows(final, final.people, True, names)]
+        else:
+            for entry in every_answer_set(session, list(chunk), filters):
+                record = entry.record
+                rows[record.question] += _set_rows(record, [record.annotator], entry.counts, names)
         for label in collected.labels:
             rows[label.answer.question_id].append(_label_row(label, names))
         for key, question in chunk.items():
@@ -89,12 +99,16 @@ def _statements(session: Session, filters: Filters, names: Names, counts: Counte
                 yield {"question_id": question.public_id, "question": question.text, **row}
 
 
-def _annotation_rows(record: AnnotationRecord, names: Names) -> Iterator[dict[str, Any]]:
+def _set_rows(
+    record: FinalSet | AnnotationRecord, people: Sequence[str], counts: bool, names: Names
+) -> Iterator[dict[str, Any]]:
+    """One row for each answer of an answer set by these people.  A single answer has no disambiguated question."""
     common = {
         "stage": record.stage,
-        "annotator": names(record.annotator),
+        "annotator": join_aliases(map(names, people)),
         "type": record.annotation.type,
         "version": record.version,
+        "counts": counts,
         "created": record.created,
         "updated": record.updated,
     }
@@ -104,7 +118,7 @@ def _annotation_rows(record: AnnotationRecord, names: Names) -> Iterator[dict[st
         yield common | {
             "position": position,
             "answers": list(pair.answers),
-            "disambiguated_question": pair.question,
+            "disambiguated_question": pair.question if record.annotation.type == "multiple" else "",
             "passage_ids": list(pair.passage_ids),
         }
 
@@ -125,6 +139,7 @@ def _label_row(record: LabelRecord, names: Names) -> dict[str, Any]:
         "prediction_id": answer.prediction,
         "probability": answer.probability,
         "version": record.version,
+        "counts": True,
         "created": record.created,
         "updated": record.updated,
     }
@@ -132,10 +147,10 @@ def _label_row(record: LabelRecord, names: Names) -> dict[str, Any]:
 
 def write_csv(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
     """UTF-8 with a byte order mark, so that spreadsheets read accents; every cell quoted; several aliases joined by ` | `."""
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer = csv.writer(out, delimiter=DELIMITER, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     out.write("\ufeff")
     writer.writerow([name for name, _ in COLUMNS])
-    for row in _statements(session, filters, names, counts):
+    for row in statements(session, filters, names, counts):
         writer.writerow([_cell(row.get(name), kind) for name, kind in COLUMNS])
 
 
@@ -144,6 +159,8 @@ def _cell(value: Any, kind: str) -> str:
         return ""
     if kind == "time":
         return str(value.isoformat())
+    if kind == "flag":
+        return str(value).lower()
     if kind == "texts":
         return safe_cell(" | ".join(value))
     return safe_cell(value) if kind == "text" else str(value)
@@ -157,6 +174,7 @@ def schema() -> Any:
         "text": pa.string(),
         "texts": pa.list_(pa.field("item", pa.string(), nullable=False)),
         "number": pa.int64(),
+        "flag": pa.bool_(),
         "share": pa.float64(),
         "time": pa.timestamp("us", tz="UTC"),
     }
@@ -167,14 +185,14 @@ def schema() -> Any:
 def write_parquet(session: Session, filters: Filters, names: Names, counts: Counter[str], out: TextIO) -> None:
     """The rows with the types of `schema()`; they go to the bytes beneath `out`."""
     with parquet_file(out.buffer, schema()) as add:
-        for row in _statements(session, filters, names, counts):
+        for row in statements(session, filters, names, counts):
             add(row)
 
 
 @contextmanager
 def parquet_file(out: Any, shape: Any) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Gives a function that takes rows one by one, into row groups of GROUP_ROWS, compressed with zstd.  `out`: a path or a binary file; `shape`:
-    the Arrow schema."""
+    """Yields a function that takes rows one by one and writes them in row groups of GROUP_ROWS, compressed with zstd.  `out`: a
+    path or a binary file.  `shape`: the Arrow schema."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""Rows of the exports made of answer sets: AmbigNQ light and full, FiD's layout, training rows, preference pairs."""
+"""The exports made of answer sets: AmbigNQ light and full, FiD's layout, training rows, preference pairs."""
 
 from __future__ import annotations
 
@@ -12,81 +12,91 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from core.json_io import dumps
-from core.text import answer_key, content_words, has_answer
+from core.text import answer_key, content_words, mentions
 from core.types import Annotation
 from storage.exchange.competence import weights_of
 from storage.exchange.consensus import (
     EQUAL,
     ContributedQuestion,
-    annotation_of,
     annotations_by_person,
     consensus,
     final_statements,
+    held_answers,
+    labelled_annotation,
 )
 from storage.exchange.filters import Filters, Names
-from storage.exchange.votes import CHUNK, contributed_questions, sheets
+from storage.exchange.votes import CHUNK_QUESTIONS, contributed_questions, every_answer_set, sheets
 from storage.results.standing import chunked
 from storage.schema import tables, workbench
 
 SOURCE = "ambiscope"
-Row = dict[str, Any]
+TrainingRow = dict[str, Any]
 
 
 def _batches(questions: Iterator[ContributedQuestion]) -> Iterator[list[ContributedQuestion]]:
-    while batch := list(islice(questions, CHUNK)):
+    while batch := list(islice(questions, CHUNK_QUESTIONS)):
         yield batch
 
 
 # ---------------------------------------------------------------- AmbigNQ
 
 
-def _annotations(question: ContributedQuestion, order: dict[str, int], counts: Counter[str]) -> Iterator[Annotation]:
-    """The answer sets of all annotators (of the validators, where the question was validated), those without a correct answer aside."""
-    statements = final_statements(question.statements)
-    by_person = annotations_by_person(statements)
-    names = set(by_person)
-    if not any(s.stage == "validation" for s in statements):
-        names |= {v.annotator for v in question.votes}
-    for name in sorted(names, key=order.__getitem__):
-        annotation = annotation_of(name, question.votes, statements, question.text)
-        if annotation is not None:
-            yield annotation
-        elif name in by_person and by_person[name].type == "none":
-            counts["annotations_without_an_answer"] += 1  # AmbigNQ has no such type: the question is left out
-        else:
-            counts["annotators_without_a_correct_answer"] += 1
+def _annotations(
+    session: Session, batch: Sequence[ContributedQuestion], filters: Filters, names: Names
+) -> dict[int, list[tuple[Annotation, TrainingRow]]]:
+    """Question -> its annotations, each with its extra fields.  These are the final answer sets (or the annotation that labels
+    amount to, if nobody writes answers to the question), or everybody's answer sets with their authors."""
+    if filters.answers == "final":
+        labelled = {question.id: labelled_annotation(question) for question in batch if not question.is_written}
+        finals = {question.id: [(final.annotation, TrainingRow()) for final in question.finals] for question in batch}
+        return finals | {key: [(annotation, TrainingRow())] for key, annotation in labelled.items() if annotation is not None}
+    annotations: dict[int, list[tuple[Annotation, TrainingRow]]] = defaultdict(list)
+    for entry in every_answer_set(session, [question.id for question in batch], filters):
+        record = entry.record
+        origin = {
+            "stage": record.stage,
+            "annotator": names(record.annotator),
+            "version": record.version,
+            "counts": entry.counts,
+        }
+        annotations[record.question].append((record.annotation, origin))
+    return annotations
+
+
+def _ambignq_annotation(annotation: Annotation, full: bool) -> TrainingRow:
+    """AmbigNQ's union type.  A question without an answer, which AmbigNQ doesn't have, is `noAnswer`, as our importer and
+    loader read it."""
+    pairs: list[TrainingRow] = [
+        ({"question": p.question} if annotation.type == "multiple" else {})
+        | {"answer": list(dict.fromkeys(p.answers))}
+        | ({"passages": list(p.passage_ids)} if full and p.passage_ids else {})
+        for p in annotation.pairs
+    ]
+    if annotation.type == "none":
+        return {"type": "noAnswer"}
+    return {"type": "singleAnswer"} | pairs[0] if annotation.type == "single" else {"type": "multipleQAs", "qaPairs": pairs}
 
 
 def ambignq(session: Session, filters: Filters, names: Names, counts: Counter[str], *, full: bool = False) -> Iterator[str]:
-    """A list row a question.  `full`: also used_queries, viewed_doc_titles, nq_answer and nq_doc_title (both empty: not known), each pair's
-    passages, and `evidence` with the texts of those that are known."""
+    """A list row a question with a counted answer set.  `full`: also used_queries, viewed_doc_titles, nq_answer and nq_doc_title (both empty:
+    not known), each pair's passages, and `evidence` with the texts of those that are known."""
     for batch in _batches(contributed_questions(session, filters, counts)):
         ids = [question.id for question in batch]
         logs = _logs(session, ids, filters) if full else {}
         passages = passages_of(session, ids, filters) if full else {}
+        annotations = _annotations(session, batch, filters, names)
         for question in batch:
-            annotations: list[Row] = []
-            cited: dict[str, None] = {}
-            for annotation in _annotations(question, names.order, counts):
-                cited |= dict.fromkeys(i for p in annotation.pairs for i in p.passage_ids)
-                pairs: list[Row] = [
-                    {"question": p.question, "answer": list(p.answers)}
-                    | ({"passages": list(p.passage_ids)} if full and p.passage_ids else {})
-                    for p in annotation.pairs
-                ]
-                if annotation.type == "single":
-                    del pairs[0]["question"]
-                    annotations.append({"type": "singleAnswer"} | pairs[0])
-                else:
-                    counts["pairs_with_the_prompt_question"] += sum(p.question == question.text for p in annotation.pairs)
-                    annotations.append({"type": "multipleQAs", "qaPairs": pairs})
-            if not annotations:
-                counts["questions_without_a_correct_answer"] += 1
+            sets = annotations.get(question.id, [])
+            if not any(origin.get("counts", True) for _, origin in sets):
+                counts["questions_without_an_answer_set"] += not question.is_written
                 continue
             counts["questions"] += 1
-            counts["annotations"] += len(annotations)
-            row: Row = {"id": question.public_id, "question": question.text, "annotations": annotations}
+            counts["annotations"] += len(sets)
+            counts["annotations_without_an_answer"] += sum(annotation.type == "none" for annotation, _ in sets)
+            rows = [_ambignq_annotation(annotation, full) | origin for annotation, origin in sets]
+            row: TrainingRow = {"id": question.public_id, "question": question.text, "annotations": rows}
             if full:
+                cited = {i for annotation, _ in sets for pair in annotation.pairs for i in pair.passage_ids}
                 queries, titles = logs.get(question.id, ({}, {}))
                 counts["used_queries"] += len(queries)
                 row |= {
@@ -104,12 +114,12 @@ def ambignq_full(session: Session, filters: Filters, names: Names, counts: Count
     return ambignq(session, filters, names, counts, full=True)
 
 
-def _text_of(passage: Mapping[str, Any]) -> Row:
+def _text_of(passage: Mapping[str, Any]) -> TrainingRow:
     return {name: passage[name] for name in ("id", "title", "text")}
 
 
 def _logs(session: Session, questions: Sequence[int], filters: Filters) -> dict[int, tuple[dict[str, None], dict[str, None]]]:
-    """Question -> (queries, titles of opened passages), each once, in the order of the first time."""
+    """Question -> (queries, titles of opened passages), each once, in the order in which they first occurred."""
     i, item = workbench.Interaction, workbench.ProjectItem
     query = (
         select(item.question_id, i.kind, i.query, i.title)
@@ -136,9 +146,9 @@ def _logs(session: Session, questions: Sequence[int], filters: Filters) -> dict[
 # ---------------------------------------------------------------- the majority
 
 
-def passages_of(session: Session, questions: Sequence[int], filters: Filters) -> dict[int, list[Row]]:
-    """Question -> the passages of all its predictions, each once, by rank; those of the newer prediction first at equal rank.  Then those
-    that came with a project's question file.  Each has id, title, text and score (None where nothing was retrieved)."""
+def passages_of(session: Session, questions: Sequence[int], filters: Filters) -> dict[int, list[TrainingRow]]:
+    """Question -> the passages of all its predictions, each once, by rank; at equal rank the newer prediction's first.  Then
+    those that came with a project's question file.  Each has id, title, text and score (None if nothing was retrieved)."""
     query = (
         select(tables.Prediction.question_id, tables.Prediction.trace)
         .where(tables.Prediction.question_id.in_(questions))
@@ -146,7 +156,7 @@ def passages_of(session: Session, questions: Sequence[int], filters: Filters) ->
     )
     if filters.system:
         query = query.where(tables.Prediction.system == filters.system)
-    ranked: dict[int, dict[tuple[str, str], tuple[int, Row]]] = defaultdict(dict)
+    ranked: dict[int, dict[tuple[str, str], tuple[int, TrainingRow]]] = defaultdict(dict)
     for question, trace in session.execute(query.execution_options(yield_per=20)):
         best = ranked[question]
         for retrieved in trace["passages"]:
@@ -173,7 +183,7 @@ class _Agreed:
     question: ContributedQuestion
     answers: list[list[str]]  # alias lists
     negatives: list[str]
-    passages: list[Row]
+    passages: list[TrainingRow]
     no_answer: bool
 
 
@@ -182,15 +192,18 @@ def _agreed(session: Session, filters: Filters, counts: Counter[str]) -> Iterato
     for batch in _batches(contributed_questions(session, filters, counts)):
         passages = passages_of(session, [question.id for question in batch], filters)
         for question in batch:
-            view = consensus(question.votes, question.statements, weights)
+            finals = [final.annotation for final in question.finals]
+            if question.is_written and not finals:
+                continue  # not finished, which is counted with its item, or not among what was asked for
+            view = consensus(question.votes, question.statements, weights, finals)
             counts["ties"] += view.ties
             statements = final_statements(question.statements)
-            annotations = annotations_by_person(statements).values()
+            annotations = finals or list(annotations_by_person(statements).values())
             no_answer = not view.answers and 2 * sum(a.type == "none" for a in annotations) > len(annotations)
             if not view.answers:
                 counts["questions_without_a_correct_answer"] += 1
                 names = {s.annotator for s in statements} | {v.annotator for v in question.votes}
-                wrong = sum(annotation_of(name, question.votes, statements, question.text) is None for name in names)
+                wrong = sum(not held_answers(name, question.votes, statements) for name in names)
                 if not no_answer and not (view.negatives and 2 * wrong > len(names)):  # `wrong` hold nothing correct
                     continue
             else:
@@ -232,11 +245,12 @@ def supporting(
 
 def _occurrences(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """Ids of the passages that hold the answer, with how many passages have this id."""
-    return Counter(str(p["id"]) for p in passages if has_answer(str(p["text"]), aliases))
+    return Counter(str(p["id"]) for p in passages if mentions(str(p["text"]), aliases))
 
 
 def _holding(aliases: Sequence[str], passages: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Passages that support an answer since they have its words: a word or a number alone may occur anywhere, so it must be in one only."""
+    """The passages that support an answer because they have its words.  A single word or number may occur anywhere, so it must
+    be in one passage only."""
     distinctive = [a for a in aliases if len(tokens := content_words(a)) > 1 and not all(t.isdigit() for t in tokens)]
     if occurrences := _occurrences(distinctive, passages):
         return set(occurrences)
@@ -268,7 +282,7 @@ def training(session: Session, filters: Filters, names: Names, counts: Counter[s
     wrong and nobody said more, so that the negatives are training signal and [EOI] is not."""
     for agreed in _agreed(session, filters, counts):
         passages = [_text_of(p) for p in agreed.passages]
-        row: Row = {
+        row: TrainingRow = {
             "id": agreed.question.public_id,
             "source": SOURCE,
             "question": agreed.question.text,
@@ -277,7 +291,7 @@ def training(session: Session, filters: Filters, names: Names, counts: Counter[s
             "negatives": agreed.negatives,
         }
         if not agreed.answers and not agreed.no_answer:
-            if any(has_answer(p["text"], agreed.negatives) for p in passages):  # else there is no span to avoid
+            if any(mentions(p["text"], agreed.negatives) for p in passages):  # else there is no span to avoid
                 counts["questions_with_negatives_only"] += 1
                 yield dumps(row | {"answers_known": False})
             continue
@@ -304,7 +318,7 @@ def preferences(session: Session, filters: Filters, names: Names, counts: Counte
     """
     item = workbench.ProjectItem
     ids = session.scalars(select(item.question_id).distinct().order_by(item.question_id)).all()
-    for chunk in chunked(ids, CHUNK):
+    for chunk in chunked(ids, CHUNK_QUESTIONS):
         choices: dict[tuple[int, frozenset[str]], dict[str, str]] = defaultdict(dict)
         linked = _sides(session, chunk)
         for row in sheets(session, chunk, replace(filters, stages=())):
@@ -356,7 +370,7 @@ def _sides(session: Session, questions: Sequence[int]) -> dict[str, set[str]]:
     return sides
 
 
-def _predictions(session: Session, ids: Iterable[str]) -> dict[str, tuple[Row, Row]]:
+def _predictions(session: Session, ids: Iterable[str]) -> dict[str, tuple[TrainingRow, TrainingRow]]:
     """Prediction -> (`id` and `prompt` of its question, its answer set)."""
     answer, prediction = tables.PredictedAnswer, tables.Prediction
     rows = session.execute(
@@ -373,15 +387,15 @@ def _predictions(session: Session, ids: Iterable[str]) -> dict[str, tuple[Row, R
         .where(prediction.public_id.in_(list(ids)))
         .order_by(prediction.id, answer.position)
     )
-    bodies: dict[str, tuple[Row, Row]] = {}
+    bodies: dict[str, tuple[TrainingRow, TrainingRow]] = {}
     for row in rows:
         head = {"id": row.question_id, "prompt": row.text}
-        body: Row = {"system": row.system, "prediction": row.public_id, "answers": []}
+        body: TrainingRow = {"system": row.system, "prediction": row.public_id, "answers": []}
         _, body = bodies.setdefault(row.public_id, (head, body))
         if row.answer is not None:
             body["answers"].append({"question": row.clarified or "", "answer": row.answer})
     return bodies
 
 
-def _lines_of(answer_set: Row) -> str:
+def _lines_of(answer_set: TrainingRow) -> str:
     return "\n".join(f"{a['question']} | {a['answer']}" if a["question"] else a["answer"] for a in answer_set["answers"])

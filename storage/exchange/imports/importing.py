@@ -1,13 +1,13 @@
-"""The inverse of export, all or nothing; and files of other programs.
+"""The inverse of export, all or nothing, and imports of other programs' files.
 
 | format | file | gives |
 |---|---|---|
 | `jsonl` | Ambiscope's own dump | everything in it, into an empty database |
 | `ambignq` | AmbigNQ light or full | questions, and annotations of `annotator` 1, 2, ... |
 | `predictions` | JSON lines: traces, `ask --json`, or {question, system, answers} (storage.exchange.imports.predictions) | predictions |
-| `questions` | a list or lines of {question, id}; other fields are ignored | questions |
+| `questions` | every other layout of storage.exchange.imports.question_files | questions, and their answers as annotations of `annotator` 1 |
 
-A file is read once, in one transaction: wrong rows are collected by line, and where there are any, nothing is stored.  Importing the same
+A file is stored in one transaction: wrong rows are collected by line, and where there are any, nothing is stored.  Importing the same
 answer sets again stores nothing.  A row that contradicts a stored one is refused, never merged.  `fid`, `training` and the tables are derived
 and not read back.
 """
@@ -15,7 +15,7 @@ and not read back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,99 +23,73 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from core.datasets import refuse_other_layouts
 from core.errors import AmbiscopeError, FormatError, InputError
 from core.json_io import Decoder, array_rows, jsonl_rows, open_file, read_text
-from core.metrics.score.files import parse_reference
 from core.types import Annotation, Prediction, QAPair, Question, ReferenceQuestion
 from storage.access.actors import annotator_row
 from storage.access.permissions import operator_only
 from storage.exchange.dump import LAYOUT, advance_sequences, check_line, require_empty, store_line
-from storage.exchange.imports.predictions import Row, content_key, prediction_of, question_of
-from storage.records.answer_sets import check_annotation
-from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text, storable
-from storage.records.results import ImportReport, RejectedRowsError
+from storage.exchange.imports.predictions import PredictionRow, content_key, prediction_of
+from storage.exchange.imports.question_files import NumberedRows, ambignq_of, checked, questions_to_annotate
+from storage.exchange.imports.rejects import Rejects
+from storage.records.checks import storable
+from storage.records.results import ImportReport
 from storage.results.predictions import find_question, plain_trace, put_prediction, question_row
 from storage.results.standing import pairs_of
 from storage.schema import tables
 from storage.schema.engine import Part, now
 
-MAX_REASONS = 100  # refused rows that an error names
 FORMATS = ("ambignq", "questions", "predictions", "jsonl")
-Rows = Iterator[tuple[int, Any, str | None]]
 _PEEK_BYTES = 1 << 20  # a first line with passages of its own may be long
 
 
 def _first(path: Path) -> tuple[bytes, bytes]:
-    """The first character that is no blank, and the first line, up to _PEEK_BYTES bytes."""
+    """The first non-blank character, and the text from there on, up to _PEEK_BYTES bytes."""
     with open_file(path) as file:
         start = file.read(_PEEK_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return start[:1], start.split(b"\n", 1)[0]
+    return start[:1], start
 
 
 def detect_format(path: Path) -> str:
-    """`ambignq` for a JSON list; for lines of objects what the first one is: `jsonl`, `predictions`, or `questions`.
+    """`jsonl`, `predictions`, `ambignq` or `questions`, by the first row.
 
     Raises InputError for a missing file, FormatError for others.
     """
-    first, line = _first(path)
-    if first == b"[":
-        return "ambignq"
-    if first != b"{":
+    first, start = _first(path)
+    if first not in (b"[", b"{"):
         raise FormatError(
             "neither a JSON list (AmbigNQ, questions) nor JSON lines (Ambiscope's jsonl, predictions, questions)",
             file=path,
             line=1,
         )
+    is_list = first == b"["
     try:
-        row, _, _ = Decoder().read(line.decode("utf-8", "replace"))
-    except FormatError:  # long or broken: a trace, or what the check will refuse
-        start = line.lstrip(b"{ ")
-        return "predictions" if start.startswith((b'"question"', b'"id"', b'"prediction"')) else "jsonl"
-    if isinstance(row, dict) and "kind" not in row:
-        if "events" in row or "prediction" in row or ("answers" in row and "system" in row):
-            return "predictions"
-        if "question" in row and not {"answers", "negatives"} <= row.keys():
-            return "questions"
-    return "jsonl"
+        row, _, _ = Decoder().read(start.removeprefix(b"[").lstrip().decode("utf-8", "replace"))
+    except FormatError:  # long or broken: a trace, a list of whole articles, or what the check will refuse
+        if is_list or start.split(b"\n", 1)[0].strip() == b"{":
+            return "ambignq" if is_list else "questions"
+        is_prediction = start.lstrip(b"{ ").startswith((b'"question"', b'"id"', b'"prediction"'))
+        return "predictions" if is_prediction else "jsonl"
+    fields = row.keys() if isinstance(row, dict) else set()
+    if not is_list and ("kind" in fields or {"question", "answers", "negatives"} <= fields):
+        return "jsonl"
+    if not is_list and (fields & {"events", "prediction"} or {"answers", "system"} <= fields):
+        return "predictions"
+    try:
+        refuse_other_layouts(row if fields else {})
+    except FormatError as error:
+        raise FormatError(error.problem, file=path) from None
+    return "ambignq" if is_list and ("annotations" in fields or "question" not in fields) else "questions"
 
 
-def rows_of(path: Path, format: str = "") -> Rows:
+def rows_of(path: Path, format: str = "") -> NumberedRows:
     """(line, row, problem) of JSON lines or, unless `format` is "jsonl", of a JSON list."""
     listed = _first(path)[0] == b"[" and format != "jsonl"
     return storable(array_rows(read_text(path), path) if listed else jsonl_rows(path))
 
 
-class Rejects:
-    """The refused rows of a file; the reasons of the first MAX_REASONS."""
-
-    def __init__(self, file: object) -> None:
-        self.file, self.total = file, 0
-        self.rows: list[tuple[int, str]] = []
-
-    def add(self, line: int, reason: str) -> None:
-        self.total += 1
-        if self.total <= MAX_REASONS:
-            self.rows.append((line, " ".join(reason.split())[:300]))
-
-    def settle(self) -> None:
-        """Raises RejectedRowsError where a row was refused."""
-        if self.total:
-            raise RejectedRowsError(self.file, tuple(self.rows), self.total)
-
-
-def ambignq_of(row: Mapping[str, Any]) -> ReferenceQuestion:
-    """A row of AmbigNQ light or full.  Raises FormatError or InputError."""
-    if "ctxs" in row:
-        raise FormatError("this is a row of a fid file, which is derived: import the jsonl or ambignq file it came from")
-    question = parse_reference(row, none_allowed=True)
-    check_text(question.id, "field 'id'", limit=MAX_ID_CHARS)
-    check_text(question.question, "field 'question'", limit=MAX_QUESTION_CHARS)
-    for annotation in question.annotations:
-        check_annotation(annotation, complete=True)
-    return question
-
-
-def _after_header(rows: Rows, path: Path) -> Rows:
+def _after_header(rows: NumberedRows, path: Path) -> NumberedRows:
     """The lines of a dump after its head.  Raises FormatError for a file that is not Ambiscope's jsonl, or of another layout."""
     for first in rows:
         line, row, problem = first
@@ -131,7 +105,7 @@ def _after_header(rows: Rows, path: Path) -> Rows:
 
 
 class _Importer:
-    """Rows of one file into one transaction.  `stored` and `known` count them by kind."""
+    """Puts the rows of one file into one transaction.  `stored` and `known` count them by kind."""
 
     def __init__(self, session: Session, annotator: str) -> None:
         self.session, self.prefix = session, annotator
@@ -141,19 +115,19 @@ class _Importer:
     def count(self, kind: str, new: bool) -> None:
         (self.stored if new else self.known)[kind] += 1
 
-    def line(self, row: Row) -> None:
-        """Of a dump."""
+    def line(self, row: PredictionRow) -> None:
+        """Stores a line of a dump."""
         store_line(self.session, row)
         self.count(row["kind"], True)
 
-    def ambignq(self, reference: ReferenceQuestion) -> None:
+    def reference(self, reference: ReferenceQuestion) -> None:
         question = self.question(Question(reference.question, id=reference.id))
         for number, annotation in enumerate(reference.annotations, 1):
             self.count("annotation", self._annotation(question, f"{self.prefix} {number}", annotation))
         self.session.expunge_all()
 
     def _annotation(self, question: int, annotator: str, annotation: Annotation) -> bool:
-        """True: new.  Raises InputError where this person has another annotation of the question."""
+        """True if it is new.  Raises InputError if this person has another annotation of the question."""
         annotator_id, moment = annotator_row(self.session, annotator).id, now()
         key = {"question_id": question, "annotator_id": annotator_id, "stage": "generation"}
         existing = self.session.scalar(select(tables.Annotation).filter_by(**key))
@@ -170,18 +144,31 @@ class _Importer:
         return True
 
     def question(self, question: Question) -> int:
-        """The row of the question, which is stored where it is new."""
+        """The question's row, stored if it is new."""
         row = find_question(self.session, question)
         self.count("question", row is None)
         return (row or question_row(self.session, question)).id
 
     def prediction(self, prediction: Prediction) -> None:
-        """A prediction of another program: known by its content."""
+        """Stores another program's prediction, which is identified by its content."""
         trace = plain_trace(prediction)
         key = content_key(trace)
         self.count("prediction", self.session.scalar(select(tables.Prediction.id).filter_by(key=key)) is None)
         put_prediction(self.session, prediction, trace, key)
         self.session.expire_all()  # traces are large: keep none of them
+
+
+def without_passages(reference: ReferenceQuestion, path: Path) -> ReferenceQuestion:
+    """The question, checked.  Raises FormatError for one with passages of its own, which only a project holds, and for what cannot be stored."""
+    try:
+        if reference.passages is not None:
+            raise InputError(
+                "it brings passages, which only a project holds: add the file there with python -m storage add-questions (a fid file "
+                "is derived: import the jsonl or ambignq file it came from)"
+            )
+        return checked(reference)
+    except InputError as error:
+        raise FormatError(f"question '{(reference.id or reference.question)[:80]}': {error}", file=path) from None
 
 
 def write_pairs(session: Session, row: tables.Annotation, pairs: Sequence[QAPair]) -> None:
@@ -203,11 +190,15 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     """Stores a file inside the caller's transaction.  Raises RejectedRowsError with every row that is wrong or contradicts the database,
     FormatError where the syntax ends, InputError for a dump where the database is not empty; the caller rolls back.
     """
-    importer, rejects, rows = _Importer(session, annotator), Rejects(path), rows_of(path, format)
+    importer = _Importer(session, annotator)
+    if format == "questions":
+        for reference in questions_to_annotate(path, str(path)):
+            importer.reference(without_passages(reference, path))
+        return ImportReport(str(path), format, dict(importer.stored), dict(importer.known))
+    rows, rejects = rows_of(path, format), Rejects(path, is_list=format != "jsonl" and _first(path)[0] == b"[")
     # the function that checks and reads a row, and the one that stores it
-    steps: dict[str, tuple[Callable[[Row], Any], Callable[[Any], object]]] = {
-        "ambignq": (ambignq_of, importer.ambignq),
-        "questions": (question_of, importer.question),
+    steps: dict[str, tuple[Callable[[PredictionRow], Any], Callable[[Any], object]]] = {
+        "ambignq": (ambignq_of, importer.reference),
         "predictions": (prediction_of, importer.prediction),
         "jsonl": (check_line, importer.line),
     }
@@ -215,7 +206,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
     if format == "jsonl":
         require_empty(session)
         rows = _after_header(rows, path)
-    for line, value, problem in rows:
+    for index, (line, value, problem) in enumerate(rows):
         try:
             if problem:
                 raise FormatError(problem)
@@ -225,10 +216,10 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
             if format != "jsonl" or not rejects.total:  # else it may refer to a row that was refused
                 store(record)
         except IntegrityError as e:  # a rule that only the database knows; the transaction is over
-            rejects.add(line, f"the database refused it ({e.orig})")
+            rejects.add(line, f"the database refused it ({e.orig})", index)
             break
         except AmbiscopeError as e:
-            rejects.add(line, str(e))
+            rejects.add(line, str(e), index)
     rejects.settle()
     if format == "jsonl":
         advance_sequences(session)
@@ -236,7 +227,7 @@ def store_file(session: Session, path: Path, format: str, annotator: str) -> Imp
 
 
 class Imports(Part):
-    """The part of the Store about files that come in."""
+    """The part of the Store that reads files."""
 
     @operator_only
     def import_file(self, path: Path, *, format: str = "auto", annotator: str = "ambignq") -> ImportReport:

@@ -1,12 +1,10 @@
-"""Predictions and questions as other programs write them, to core.types.
+"""Reads predictions as other programs write them into core.types.
 
-Predictions, a JSON line each:
+A JSON line each:
 - a trace: `core.trace.to_json` of a Prediction, alone or under `prediction`;
 - what `python -m core ask --json` prints (its passages have no text to show or train on);
 - the simple layout: {"question", "answers"} and, as far as known, "id", "system", "corpus", "seconds", "passages": [{"id", "title", "text"}].
   An answer is a text, or {"answer" or "text", "question", "probability", "passages": [ids]}.
-
-Questions: a list or lines of {"question"} and perhaps "id"; other fields of a row are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import hashlib
 from typing import Any
 
 from core.errors import FormatError
-from core.json_io import dumps
+from core.json_io import FieldReader, dumps
 from core.trace import prediction_from_json
 from core.types import (
     Answer,
@@ -31,13 +29,13 @@ from core.types import (
 )
 from storage.records.checks import MAX_ID_CHARS, MAX_QUESTION_CHARS, check_text
 
-Row = dict[str, Any]
+PredictionRow = dict[str, Any]
 MAX_ANSWERS = 1000
 MAX_ANSWER_CHARS = 20_000
 UNNAMED_SYSTEM = "imported"
 
 
-def _text(row: Row, name: str, field: str, *, limit: int = MAX_ID_CHARS, default: str | None = None) -> str:
+def _text(row: PredictionRow, name: str, field: str, *, limit: int = MAX_ID_CHARS, default: str | None = None) -> str:
     if default is not None and row.get(name) is None:
         return default
     value = row.get(name)
@@ -46,28 +44,27 @@ def _text(row: Row, name: str, field: str, *, limit: int = MAX_ID_CHARS, default
     return check_text(value, f"field '{field}'", limit=limit, empty=default is not None)
 
 
-def _number(row: Row, name: str, field: str, default: float) -> float:
+def _number(row: PredictionRow, name: str, field: str, default: float) -> float:
     value = row.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise FormatError("expected a number", field=field)
     return float(value)
 
 
-def _list(row: Row, name: str, field: str) -> list[Any]:
+def _list(row: PredictionRow, name: str, field: str) -> list[Any]:
     value = row.get(name, [])
     if not isinstance(value, list) or len(value) > MAX_ANSWERS:
         raise FormatError(f"expected a list of at most {MAX_ANSWERS}", field=field)
     return value
 
 
-def question_of(row: Row) -> Question:
-    """Raises FormatError or InputError."""
-    return Question(_text(row, "question", "question", limit=MAX_QUESTION_CHARS), id=_text(row, "id", "id", default=""))
+def _id(row: PredictionRow, field: str) -> str:
+    return FieldReader(None).id(row.get("id"), field)
 
 
-def prediction_of(row: Row) -> Prediction:
-    """Any of the three layouts; its question and probabilities are checked where it is stored.  Raises FormatError or InputError
-    naming the field."""
+def prediction_of(row: PredictionRow) -> Prediction:
+    """A prediction in any of the three layouts.  Its question and probabilities are checked when it is stored.  Raises
+    FormatError or InputError naming the field."""
     body = row.get("prediction", row)
     is_trace = isinstance(body, dict) and "events" in body
     prediction = prediction_from_json(body) if is_trace else _simple(row)
@@ -77,8 +74,9 @@ def prediction_of(row: Row) -> Prediction:
     return prediction
 
 
-def _simple(row: Row) -> Prediction:
-    question = question_of(row)
+def _simple(row: PredictionRow) -> Prediction:
+    identity = _id(row, "id") if row.get("id") not in (None, "") else ""
+    question = Question(_text(row, "question", "question", limit=MAX_QUESTION_CHARS), id=identity)
     if "answers" not in row:
         raise FormatError("expected a list of answers", field="answers")
     passages = tuple(_passage(body, i) for i, body in enumerate(_list(row, "passages", "passages")))
@@ -113,7 +111,7 @@ def _passage(body: Any, i: int) -> RetrievedPassage:
     if not isinstance(body, dict):
         raise FormatError("expected an object with id, title and text", field=field)
     passage = Passage(
-        _text(body, "id", f"{field}.id"),
+        _id(body, f"{field}.id"),
         _text(body, "title", f"{field}.title", default="", limit=MAX_ANSWER_CHARS),
         _text(body, "text", f"{field}.text", default="", limit=10**6),
     )
@@ -152,6 +150,6 @@ def _evidence(body: Any, field: str) -> Evidence:
     return Evidence(_text(body, "passage_id", f"{field}.passage_id"), start, end, text)
 
 
-def content_key(trace: Row) -> str:
-    """Names a prediction by its trace, so that a file imported twice is stored once."""
+def content_key(trace: PredictionRow) -> str:
+    """A key made from a prediction's trace, so that a file imported twice is stored once."""
     return f"import:{hashlib.sha256(dumps(trace).encode()).hexdigest()}"

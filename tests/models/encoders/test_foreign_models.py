@@ -28,7 +28,7 @@ from core.settings import ROOT
 from core.training.trainer import _load
 
 PRODUCT = [p for top in ("core", "storage", "pages", "benchmarks") for p in sorted((ROOT / top).rglob("*.py"))]
-DOOR = ROOT / "core" / "models" / "encoders" / "pretrained.py"
+DOOR = ROOT / "core" / "models" / "loading" / "pretrained.py"
 LOADS = {"from_pretrained", "SentenceTransformer", "CrossEncoder", "SparseEncoder", "load_dataset", "pipeline"}
 FLAGS = ("trust_remote_code", "allow_pickle", "weights_only")
 ADVICE = ("trust_remote_code", "weights_only", "safe_globals", "allow_pickle", "still be loaded")
@@ -49,7 +49,7 @@ def test_every_load_goes_through_one_door_that_says_false() -> None:
             if called(node) in LOADS:
                 doors += path == DOOR
                 if path != DOOR or keywords.get("trust_remote_code") != "False":
-                    wrong.append(f"{where} loads without core.models.encoders.pretrained")
+                    wrong.append(f"{where} loads without core.models.loading.pretrained")
             elif {keywords.get(name, "False") for name in ("trust_remote_code", "allow_pickle")} != {"False"}:
                 wrong.append(f"{where} lets code in")
             whole = ast.unparse(node.func) if called(node) in ("load", "loads", "Unpickler") else ""
@@ -142,7 +142,7 @@ class Evil:
 
 @pytest.fixture
 def pickled(ran: Path) -> bytes:
-    """What torch.save makes of a state dict with something else in it."""
+    """The bytes that torch.save makes of a state dict with something else in it."""
     torch.save({"shared.weight": torch.zeros(2, 2), "more": Evil(ran)}, file := io.BytesIO())
     return file.getvalue()
 

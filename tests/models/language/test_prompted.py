@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ def generator(**rules: Any) -> Any:
 
 
 def interpretation(**reply: Any) -> Any:
-    """What is read in the first passage where the model replies so."""
+    """The interpretation that is read in the first passage when the model gives this reply."""
     [(_, result)] = generator(interpret=json.dumps(reply)).interpret("Who led it?", P[:1], Run.of(10))
     return result
 
@@ -128,7 +129,8 @@ def test_the_judges_roles() -> None:
     assert generator().deduplicate("q", ["a"], run) == [0]
 
 
-def test_the_settings_choose() -> None:
+def test_the_settings_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models.language.loading.BUNDLED", tmp_path)  # without the bundled one
     assert load_language_generator(Settings(lm_url="scripted:")).name == "scripted language model"
     assert "AMBISCOPE_LM_URL" in language_model_needed(Settings())
     for load in (load_language_generator, require_language_model):

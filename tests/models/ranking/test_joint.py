@@ -15,21 +15,21 @@ from core.models.ranking.passage_scorers import ReaderScorer, TrainedScorer
 from core.models.span.reader import Readout
 from core.training.data.chunks import batches
 from core.training.options import TrainConfig
-from core.training.passages import PassageSetTask, Pool, mrecall, picks
+from core.training.passages import PassagePool, PassageSetTask, mrecall, picks
 from core.training.trainer import fit
 from core.types import Candidate, Passage
 
 CONFIG = JointConfig("r", states=4, width=16, heads=2, dropout=0.0)
 
 
-def pool(right: int, n: int = 4) -> Pool:
+def pool(right: int, n: int = 4) -> PassagePool:
     """The reader likes passage 0; the states mark the two passages that answer, `right` and the one after it."""
     probabilities = [0.9, *[0.5] * (n - 1)]
     readouts = [Readout(Passage(str(j), "", "x"), (Candidate(f"name {j}", p),), 0.1) for j, p in enumerate(probabilities)]
     states = np.zeros((n, 4), np.float16)
     states[right, 0] = states[right + 1, 1] = 1
     holds = tuple(frozenset({0} if j == right else {1} if j == right + 1 else ()) for j in range(n))
-    return Pool(states, ReaderScorer(readouts, [None] * n), holds, 2)
+    return PassagePool(states, ReaderScorer(readouts, [None] * n), holds, 2)
 
 
 def test_untrained_it_ranks_as_the_reader_does() -> None:
@@ -81,4 +81,4 @@ def test_it_learns_what_the_states_tell(tmp_path: Path) -> None:
 
 def test_nothing_to_choose_is_said() -> None:
     with pytest.raises(InputError, match="no training question"):
-        PassageSetTask([Pool(np.zeros((1, 4), np.float16), pool(1).reader, (frozenset({0}),), 1)], [])
+        PassageSetTask([PassagePool(np.zeros((1, 4), np.float16), pool(1).reader, (frozenset({0}),), 1)], [])

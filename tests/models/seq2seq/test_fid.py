@@ -15,7 +15,7 @@ from tiny_models import word_tokenizer
 from transformers import AutoModelForSeq2SeqLM
 
 from core.errors import CheckpointError
-from core.models.interleaving import NAME
+from core.models.interleaving import ATTENTION_NAME
 from core.models.seq2seq import fid
 from core.models.seq2seq.decoding import locate
 from core.models.seq2seq.fid import FidAnswerer, Generation, load_fid, load_network, make_fid, save_fid
@@ -313,7 +313,7 @@ def test_a_checkpoint_proposes_what_was_saved(prompting: Any, make: Any, tmp_pat
 
 def test_the_stored_config_does_not_name_our_attention(checkpoint: Checkpoint) -> None:
     _, _, folder = checkpoint
-    assert NAME not in (folder / "config.json").read_text()
+    assert ATTENTION_NAME not in (folder / "config.json").read_text()
     AutoModelForSeq2SeqLM.from_pretrained(folder)  # loads in transformers without Ambiscope
 
 

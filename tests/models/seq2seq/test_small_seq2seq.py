@@ -16,8 +16,8 @@ from tiny_models import word_tokenizer
 from core.errors import CheckpointError, InputError
 from core.models.loading import finding
 from core.models.seq2seq.decoding import (
+    AnswerSetWriter,
     SequenceDecoding,
-    Writer,
     WrittenSequence,
     in_passage_words,
     join_passages,
@@ -248,12 +248,12 @@ TABLE = {
 }
 
 
-def writer(writing: SequenceDecoding | None = None, joined: int = 0) -> Writer:
+def writer(writing: SequenceDecoding | None = None, joined: int = 0) -> AnswerSetWriter:
     tokenizer = word_tokenizer("t5")
     tokenizer.add_special_tokens({"additional_special_tokens": [EOI]})
     network = ScriptedNetwork(tokenizer, TABLE)
     answerer = SimpleNamespace(tokenizer=tokenizer, network=network, device=torch.device("cpu"), lock=threading.Lock())
-    return Writer(answerer, writing, joined)
+    return AnswerSetWriter(answerer, writing, joined)
 
 
 def answers(*options: Any, **changes: Any) -> list[tuple[str, float]]:

@@ -7,7 +7,6 @@ import pytest
 import torch
 from reading_fakes import TableModel
 
-from core.disambiguation.round_trip import ask_with
 from core.models.encoders.base import load_base
 from core.models.span.answerer import Decoding, SpanAnswerer
 from core.models.span.fast_loop import FastSpanLoop, FastTextLoop, Rereading, remaining
@@ -36,7 +35,7 @@ def answerer(tiny_bert_folder: Path) -> SpanAnswerer:
 
 @pytest.fixture
 def rows_read(answerer: SpanAnswerer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many passage rows the answerer reads at each step."""
+    """The number of passage rows that the answerer reads at each step."""
     counts: list[int] = []
     answerer.first_steps.clear()
     scores = answerer.scores
@@ -100,11 +99,3 @@ def test_an_answer_that_is_written_is_looked_for_in_the_passages() -> None:
     assert greedy(loop, 3) == ["red", "blue", "green"]
     # all; those that hold the candidates that are left; then those without an answer so far, the best retrieved first
     assert ["".join(passages) for _, passages, _ in model.jobs] == ["012345", "12", "23"]
-
-
-def test_an_unchanged_question_is_not_read_again(answerer: SpanAnswerer, rows_read: list[int]) -> None:
-    answers = greedy(FastSpanLoop(answerer, EVEN), 2)
-    (returned,) = ask_with(lambda: FastSpanLoop(answerer, EVEN))([(QUESTION, [p.passage for p in PASSAGES])])
-    assert returned[:2] == answers
-    assert rows_read == [6, 2, *rows_read[2:]]
-    assert 6 not in rows_read[1:]

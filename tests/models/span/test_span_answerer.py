@@ -130,6 +130,17 @@ class LastWordReader:
         return {(i, len(text) - len(text.split()[-1]), len(text)): math.log(0.9) for i, text in texts.items()}
 
 
+def test_the_first_step_has_a_bias_of_its_own_which_the_reader_does_not_override(make: Make) -> None:
+    def ask(previous: list[str], **how: float) -> float:
+        model = SpanAnswerer(make(), "cpu", Decoding(eoi_bias=-60.0, candidates=500, **how))
+        model.reader = LastWordReader()  # type: ignore[assignment]
+        return model.propose("who", PASSAGES, previous).eoi_probability
+
+    silent = {"first_eoi_bias": 60.0, "keep_above": 0.4}
+    assert ask([]) < 0.01 < 0.99 < ask([], **silent)
+    assert ask(["somebody"], **silent) < 0.01
+
+
 def test_what_the_reader_alone_would_give_comes_before_eoi(make: Make) -> None:
     word = TEXTS[2].split()[-1]
 
@@ -300,7 +311,7 @@ def test_an_answering_model_is_refused_as_a_reader(make: Make, tmp_path: Path) -
 
 
 def at_the_same_moment(model: SpanAnswerer, jobs: list[Any]) -> list[Proposal]:
-    """What as many threads propose that all wait for the same turn."""
+    """The proposals of as many threads, which all wait for the same turn."""
     with ThreadPoolExecutor(len(jobs)) as pool, turns.MODEL_LOCK:
         proposals = []
         for job in jobs:

@@ -20,16 +20,18 @@ from storage_samples import earlier_labels
 from streamlit.testing.v1 import AppTest
 
 from core import types as t
-from core.disambiguation.outcome import result_of
-from core.engine import Engine
+from core.engine import Engine, SystemStatus
 from core.errors import CancelledError, CheckpointError, StorageError
 from core.models.scheduling.turns import LINE
 from core.retrieval.library import CorpusLibrary
 from core.settings import Settings
+from core.systems import SYSTEMS
 from core.trace import prediction_from_json
 from pages.explore import live
 from pages.explore.options import made_with
+from pages.explore.rows import distinction
 from pages.explore.runner import Plan, QuestionRun
+from pages.ui.trace import source_link
 from storage.results.predictions import Predictions
 from storage.store import Store
 
@@ -105,39 +107,62 @@ def test_ask_judge_and_open_again(app: AppTest, open_app: Open, store: Store) ->
     assert store.maintenance.counts()["prediction"] == 1
 
 
-def test_a_meaning_narrows_the_result_and_stands_in_the_address(app: AppTest, store: Store) -> None:
-    ask(app)
-    clarification = result_of(store.predictions.get_prediction(link(app)).prediction).clarification
-    assert clarification
-    label = clarification.options[0].label
-    chips = next(b for b in app.button_group if str(b.key).endswith(".meaning"))
-    assert len(chips.options) == len(ANSWERS)
-    chips.set_value(label).run()
+def chips(app: AppTest) -> Any:
+    """The meanings to choose from; None where the page does not ask."""
+    return next((b for b in app.button_group if str(b.key).endswith(".meaning")), None)
+
+
+def rewritten(*questions: str, passed: bool = True, returned: tuple[str, ...] = ()) -> t.Prediction:
+    """A prediction with a rewritten question for each of the first ANSWERS; an empty one is none."""
+    clarifications = tuple(
+        t.Clarification(answer, question, passed and bool(question), 1, returned)
+        for answer, question in zip(ANSWERS, questions)
+    )
+    return dataclasses.replace(predict(QUESTION, ANSWERS[: len(questions)]), clarifications=clarifications)
+
+
+IN_1961, IN_2021 = (f"Who played Maria in the {year} film West Side Story?" for year in (1961, 2021))
+
+
+def test_a_meaning_narrows_the_result_and_stands_in_the_address(open_app: Open, store: Store) -> None:
+    app = open_app(prediction=store.predictions.save_prediction(rewritten(IN_1961, IN_2021, "")))
+    assert "which of these do you mean?" in texts(app)
+    assert len(chips(app).options) == 2  # the third has no question of its own: it is in the list only
+    assert len(rows(app)) == 3
+    key = chips(app).key
+    app.button_group(key=key).set_value(ANSWERS[1]).run()
     assert not app.exception
-    assert len(rows(app)) == 1
-    assert app.query_params["meaning"] == label
-    app.button_group(key=chips.key).set_value(None).run()
-    assert len(rows(app)) == len(ANSWERS)
+    assert [ANSWERS[1] in row for row in rows(app)] == [True]
+    assert app.query_params["meaning"] == ANSWERS[1]
+    assert app.text_input(key="explore.question").value == IN_2021
+    app.button_group(key=key).set_value(None).run()
+    assert len(rows(app)) == 3
     assert "meaning" not in app.query_params
 
 
 @pytest.mark.parametrize(
-    ("questions", "narrowed"),
+    "prediction",
     [
-        ([f"Which actress was it who played Maria in {film}?" for film in ("1961", "the remake " + "of the remake " * 4)], 1),
-        (["Who played Maria in the film?"] * 2, 2),
+        rewritten("", "", ""),
+        rewritten(IN_1961, "", ""),
+        rewritten(IN_1961, IN_1961),
+        rewritten(IN_1961, IN_2021, passed=False, returned=ANSWERS),
     ],
-    ids=["that begin alike", "that are equal"],
+    ids=["no questions", "one question", "the same question", "refuted questions"],
 )
-def test_each_meaning_has_a_chip_with_its_answers(open_app: Open, store: Store, questions: list[str], narrowed: int) -> None:
-    clarifications = tuple(t.Clarification(answer, question, False) for answer, question in zip(ANSWERS, questions))
-    prediction = dataclasses.replace(predict(QUESTION, ANSWERS[:2]), clarifications=clarifications)
+def test_a_list_is_shown_as_a_list(open_app: Open, store: Store, prediction: t.Prediction) -> None:
     app = open_app(prediction=store.predictions.save_prediction(prediction))
-    clarification = result_of(prediction).clarification
-    assert clarification
-    next(b for b in app.button_group if str(b.key).endswith(".meaning")).set_value(clarification.options[0].label).run()
-    assert len(rows(app)) == narrowed
-    assert any(ANSWERS[0] in label for label in rows(app))
+    assert chips(app) is None
+    assert app.subheader[0].value == f"{len(prediction.answers)} answers"
+
+
+def test_meanings_that_begin_alike_have_a_chip_each(open_app: Open, store: Store) -> None:
+    films = ("1961", "the remake " + "of the remake " * 4)
+    prediction = rewritten(*(f"Which actress was it who played Maria in {film}?" for film in films))
+    app = open_app(prediction=store.predictions.save_prediction(prediction))
+    assert len(set(chips(app).options)) == 2
+    chips(app).set_value(ANSWERS[0]).run()
+    assert [ANSWERS[0] in row for row in rows(app)] == [True]
 
 
 def test_documents_that_disagree_and_a_section_are_shown(open_app: Open, store: Store) -> None:
@@ -152,7 +177,7 @@ def test_documents_that_disagree_and_a_section_are_shown(open_app: Open, store: 
     app = open_app(prediction=store.predictions.save_prediction(prediction))
     assert not app.exception
     assert "These documents disagree" in texts(app)
-    assert not [b for b in app.button_group if str(b.key).endswith(".meaning")]
+    assert chips(app) is None
     assert r"Pay at once\." in [m.value for m in app.markdown]
 
 
@@ -190,6 +215,7 @@ def test_a_wrong_answer_is_struck_out_and_excluded(app: AppTest, store: Store) -
     first = link(app)
     verdict(app, 1).set_value("wrong").run()
     assert any("~~Rachel Zegler~~" in label for label in rows(app))
+    assert app.subheader[0].value.startswith("2 answers")
     app.button(key=f"{first}.run_on").click().run()
     assert not app.exception
     assert link(app) != first
@@ -220,11 +246,15 @@ def test_add_an_answer_and_run_on(app: AppTest, store: Store) -> None:
     assert not continues(app)  # before the button
     app.button(key=f"{link(app)}.add").click().run()
     assert app.text_input(key=f"{link(app)}.new").value == ""
+    assert app.session_state[f"{link(app)}.adder"] is False  # it would cover the button that continues
+    assert "**Rita Moreno**" in texts(app)
+    assert app.subheader[0].value.startswith("4 answers")
     app.button(key=f"{link(app)}.run_on").click().run()
     stored = store.predictions.get_prediction(link(app)).prediction
     assert (stored.question.pinned, stored.question.added) == ((*ANSWERS, "Rita Moreno"), ("Rita Moreno",))
     assert [a.text for a in stored.answers] == [*ANSWERS, "Rita Moreno"]
     assert [(j.position, j.verdict) for j in store.labels.judgments(link(app))] == [(3, "correct")]
+    assert [("added by you" in row, "by you" in row) for row in rows(app)] == [(False, False)] * 3 + [(True, True)]
 
 
 def test_none_of_these_searches_further_without_them(app: AppTest, store: Store) -> None:
@@ -289,6 +319,87 @@ def test_recent_predictions_and_their_filter(app: AppTest) -> None:
     assert labels()[:2] == ["Basalt forms when?", QUESTION]
     app.text_input(key="explore.filter").set_value("MARIA").run()
     assert labels() == [QUESTION]
+
+
+def trace(*events: t.Event) -> str:
+    """The trace of these events as it is shown."""
+
+    def script() -> None:
+        import streamlit as st
+
+        from pages.ui.trace import TraceView
+
+        view = TraceView(st.container(), st.session_state["question"])
+        for event in st.session_state["events"]:
+            view.add(event)
+
+    app = AppTest.from_function(script, default_timeout=TIMEOUT)
+    app.session_state["question"], app.session_state["events"] = QUESTION, events
+    return texts(fine(app.run()))
+
+
+def clarified(question: str, *returned: str, passed: bool = False, **fields: Any) -> t.QuestionClarified:
+    return t.QuestionClarified(t.Clarification(ANSWERS[0], question, passed, 1, returned, **fields), 0.1)
+
+
+def test_an_answer_without_a_question_of_its_own_is_in_the_list_and_nothing_is_struck_through() -> None:
+    steps = [t.StepFinished(t.Step(n, (), "", (), None, 0.1, 0.1), t.Answer(text, 0.5)) for n, text in enumerate(ANSWERS, 1)]
+    shown = trace(*steps, clarified("", why="nothing distinguishes it", label="1961 film"))
+    assert "~~" not in shown
+    assert all(part in shown for part in (f"**{ANSWERS[0]}**", "nothing distinguishes it", "1961 film"))
+    assert "stays as it is" not in trace(steps[0], clarified("", ANSWERS[0], why="the question stays as it is"))
+
+
+def test_of_a_rewritten_question_the_page_says_what_it_returned() -> None:
+    alone = trace(clarified(IN_1961, ANSWERS[0], passed=True))
+    assert "this answer alone" in alone
+    assert "Cillian Murphy" in trace(clarified(IN_1961, ANSWERS[0], "Cillian Murphy", passed=True))
+    refuted = trace(clarified(IN_1961, ANSWERS[1], why="it returns another answer"))
+    assert all(part in refuted for part in (ANSWERS[1], "it returns another answer"))
+    unchecked = trace(clarified(IN_1961, why="written by the model; not verified"))
+    assert "not verified" in unchecked
+    assert not any("returned this answer" in text for text in (refuted, unchecked))
+
+
+def test_the_label_of_an_answer_does_not_contradict_its_question() -> None:
+    prediction = rewritten("Who played Maria in West Side Story in 1502?")
+    labelled = dataclasses.replace(prediction.clarifications[0], label="in 1509")
+    shown = distinction(dataclasses.replace(prediction, clarifications=(labelled,)), prediction.answers[0])
+    assert shown == "in 1502"
+
+
+def test_steps_of_a_how_to_answer_are_in_the_order_of_the_document(open_app: Open, store: Store) -> None:
+    passage = t.Passage("p1", "Guide", "First open the file. Then press save. Last close it.")
+    spans = [
+        (text, passage.text.index(text), p) for text, p in (("press save", 0.9), ("close it", 0.8), ("open the file", 0.3))
+    ]
+    answers = tuple(t.Answer(x, p, (t.Evidence("p1", start, start + len(x), x),)) for x, start, p in spans)
+    prediction = t.Prediction(
+        t.Question("How do I keep a file?"),
+        t.SystemInfo("scripted"),
+        answers,
+        (),
+        (),
+        (t.RetrievedPassage(passage, 1, 1.0),),
+        1.0,
+        (t.Finished(1.0, "one pass"),),
+    )
+    app = open_app(prediction=store.predictions.save_prediction(prediction))
+    assert [row.split("**")[1] for row in rows(app)] == ["open the file", "press save", "close it"]
+
+
+def test_a_comparison_begins_with_another_system(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = [SystemStatus(name, "", (), "", True) for name in ("ambigprompt", "one-pass")]
+    monkeypatch.setattr("pages.session.shared.systems", lambda: statuses)
+    app.toggle(key="explore.compare").set_value(True).run()
+    assert app.selectbox(key="explore.second.system").value != app.selectbox(key="explore.first.system").value
+
+
+def test_a_system_is_found_by_its_name(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = [SystemStatus(name, "", (), "", True) for name, entry in SYSTEMS.items() if not entry.hidden]
+    monkeypatch.setattr("pages.session.shared.systems", lambda: shown)
+    options = app.run().selectbox(key="explore.first.system").options
+    assert [option.partition(":")[0] for option in options[1:]] == [s.name for s in shown]
 
 
 # ---------------------------------------------------------------- bad input
@@ -452,13 +563,56 @@ def test_a_run_that_waits_can_be_cancelled(waiting: QuestionRun) -> None:
     assert waiting.events == []
 
 
-def test_a_listing_keeps_its_lines_in_a_retrieved_passage() -> None:
+def drawn(text: str, *answers: str) -> AppTest:
+    """A passage with these answers marked."""
+
     def script() -> None:
-        from core.types import Passage, RetrievedPassage
-        from pages.explore.trace import draw_passages
+        import streamlit as st
 
-        draw_passages([RetrievedPassage(Passage("p", "Settings", "[server]\n  port = 80"), 1, 1.0)])
+        from pages.ui.trace import draw_text
 
-    app = AppTest.from_function(script, default_timeout=TIMEOUT).run()
-    (listing,) = (m.value for m in app.markdown if "port" in m.value)
-    assert len(listing.splitlines()) == 2
+        draw_text(st.session_state["text"], st.session_state["spans"])
+
+    app = AppTest.from_function(script, default_timeout=TIMEOUT)
+    app.session_state["text"] = text
+    app.session_state["spans"] = [(text.index(answer), text.index(answer) + len(answer)) for answer in answers]
+    return fine(app.run())
+
+
+def test_a_listing_of_a_passage_stays_code() -> None:
+    listing = '[tool.x]\npython = ">=3.10"\n[tool.x.deep]\n  a = 1'
+    assert [c.value for c in drawn(listing).code] == [listing]
+    app = drawn(f"Put this into the file:\n{listing}\nThen the tool starts with these settings.", "3.10", "settings")
+    assert [c.value for c in app.code] == [listing]
+    shown = texts(app)
+    assert [shown.count(part) for part in ("**3.10**", "**settings**", "Put this into the file:")] == [1, 1, 1]
+    assert drawn("One line. Another one.", "Another").code.values == []
+
+
+def test_a_source_is_linked_to_its_place(settings: Settings, tmp_path: Path, open_app: Open) -> None:
+    path = tmp_path / "films.tsv"
+    sections = ("a.md#first", "a.md#second", "b.md#first")
+    path.write_text(
+        tsv([(i, f"Films > {i}", f"{name} played Maria in West Side Story.") for i, name in zip(sections, ANSWERS)]),
+        encoding="utf-8",
+    )
+    CorpusLibrary(settings).create("small", [path])
+    app = ask(open_app())
+    links = [e.proto for e in app.get("page_link") if e.proto.label == "In its document"]
+    assert len(links) == len(ANSWERS)
+    app.query_params["corpus"], app.query_params["passage"] = "small", sections[1]
+    shown = texts(fine(app.switch_page("pages/corpora/page.py").run()))
+    assert [f"{name} played Maria" in shown for name in ANSWERS] == [True, True, False]
+    app.query_params["passage"] = "gone"
+    assert "no passage gone" in texts(fine(app.run()))
+
+
+def test_a_passage_that_stands_alone_has_no_such_link(app: AppTest) -> None:
+    ask(app)
+    assert not [e for e in app.get("page_link") if e.proto.label == "In its document"]
+
+
+def test_only_a_web_address_becomes_a_link() -> None:
+    assert source_link("https://example.org/a#b").endswith("(https://example.org/a#b)")
+    for text in ("guide.md#install", "javascript:alert(1)", "https://x.org/) [b](javascript:1", "https://x.org/a b"):
+        assert "](" not in source_link(text).replace("\\](", "")

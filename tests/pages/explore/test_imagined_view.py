@@ -18,7 +18,7 @@ def retrieved(query: str, *ids: str, title: str = "") -> t.PassagesRetrieved:
 def view() -> None:
     import streamlit as st
 
-    from pages.explore.trace import TraceView
+    from pages.ui.trace import TraceView
 
     trace = TraceView(st.container(), "Who played Maria?", system=st.session_state["system"])
     for event in st.session_state["events"]:

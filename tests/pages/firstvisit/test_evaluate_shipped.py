@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import threading
+import sys
 from itertools import islice
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 from annotate_helpers import fine
@@ -15,10 +14,11 @@ from streamlit.testing.v1 import AppTest
 from test_evaluate import leaderboard, save, show
 
 from benchmarks.shipped_runs import MAX_BYTES, write
-from core.errors import FormatError
 from core.settings import Settings
-from pages.evaluate import source
 from pages.evaluate.charts import CHARTS
+from pages.server import launch
+from pages.session import run_source
+from pages.session.background import jobs_of
 from storage.access.preferences import Preferences
 from storage.shipped import beside, runs, traces
 from storage.store import Store
@@ -43,13 +43,12 @@ def unpacked(database: Path, settings: Settings) -> None:
 
 
 def loaded(open_app: Open) -> AppTest:
-    return fine(ended(open_app("evaluate"), source.KIND))
+    return fine(ended(open_app("evaluate"), run_source.KIND))
 
 
 def test_evaluate_opens_on_real_runs_that_are_not_ones_own(open_app: Open, store: Store) -> None:
     app = loaded(open_app)
     assert OURS in texts(app)
-    assert runs.about().commit[:7] in texts(app)
     assert set(leaderboard(app)["run"]) == set(runs.about().systems)
     assert len(leaderboard(app)) == len(runs.about().systems)  # over one question file: others cannot be compared with it
     app.multiselect(key="evaluate.shipped.questions").set_value([]).run()
@@ -79,21 +78,33 @@ def test_hidden_they_stay_hidden_until_they_are_shown_again(open_app: Open, sett
     button(app, "Hide").click().run()
     assert "No run is stored yet" in texts(app)
     assert "No run is stored yet" in texts(open_app("evaluate"))
-    assert Preferences(settings.home).get("me", source.PREFERENCE) == source.HIDDEN
+    assert Preferences(settings.home).get("me", run_source.PREFERENCE) == run_source.HIDDEN
     app = button(open_app("evaluate"), "Show the example runs").click().run()
     assert OURS in texts(app)
 
 
-def test_while_they_load_the_page_does_not_claim_that_there_is_none(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    monkeypatch.setattr(source, "SHORT_SECONDS", 0.0)
-    monkeypatch.setattr(runs, "load", lambda *args, **options: over.wait(TIMEOUT))
+def test_while_they_load_the_page_does_not_claim_that_there_is_none(
+    open_app: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    over = tmp_path / "over"
+    wait = f"import os, time\nwhile not os.path.exists({str(over)!r}): time.sleep(0.01)"
+    monkeypatch.setattr(run_source, "SHORT_SECONDS", 0.0)
+    monkeypatch.setattr(run_source, "UNPACK_COMMAND", (sys.executable, "-c", wait))
     try:
         app = open_app("evaluate")
         assert not [i for i in app.info if i.icon == ":material/bar_chart_off:"]
     finally:
-        over.set()
-    ended(app, source.KIND)
+        over.touch()
+    ended(app, run_source.KIND)
+
+
+def test_the_server_loads_them_before_anybody_visits(settings: Settings) -> None:
+    launch.preload()
+    (job,) = jobs_of(run_source.KIND).values()
+    assert job.wait(TIMEOUT)
+    assert job.error is None
+    with Store(f"sqlite:///{settings.home}/shipped/runs-{runs.digest()}.db") as store:
+        assert store.evaluations.count_evaluations() == runs.about().runs
 
 
 @pytest.mark.usefixtures("unpacked")
@@ -102,15 +113,15 @@ def test_own_runs_are_shown_alone(open_app: Open, store: Store) -> None:
     app = loaded(open_app)
     assert len(leaderboard(app)) == 1
     assert OURS not in texts(app)
-    app = fine(ended(app.button_group(key=source.KEY).set_value(source.SHIPPED).run(), source.KIND))
+    app = fine(ended(app.button_group(key=run_source.SOURCE_KEY).set_value(run_source.SHIPPED).run(), run_source.KIND))
     assert len(leaderboard(app)) == len(runs.about().systems)
 
 
 def test_taken_over_they_are_runs_like_others(
     open_app: Open, store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    about, first = islice(traces.read(runs.ARCHIVE), 2)  # all of them would take their time
-    write([{**about, "runs": 1}, first], tmp_path / "one.xz", MAX_BYTES)
+    about, *first = islice(traces.read(runs.ARCHIVE), 3)  # all of them would take their time
+    write([{**about, "runs": 1}, *first], tmp_path / "one.xz", MAX_BYTES)
     monkeypatch.setattr(runs, "ARCHIVE", tmp_path / "one.xz")
     app = loaded(open_app)
     button(app, "Copy to my runs").click().run()
@@ -130,7 +141,9 @@ def test_another_version_replaces_the_database(open_app: Open, settings: Setting
 
 
 def test_runs_that_cannot_be_loaded_are_told_and_the_page_works_on(open_app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "load", Mock(side_effect=FormatError("no shipped runs; get Ambiscope again")))
+    monkeypatch.setattr(
+        run_source, "UNPACK_COMMAND", (sys.executable, "-c", "import sys; sys.exit('no shipped runs; get Ambiscope again')")
+    )
     app = open_app("evaluate")
     assert not app.exception
     assert "get Ambiscope again" in app.error[0].value

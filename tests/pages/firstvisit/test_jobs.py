@@ -11,9 +11,9 @@ from page_helpers import TIMEOUT, Open, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.errors import CancelledError, InputError
-from pages.jobs import background as jobs
-from pages.quality.snapshots import snapshot_job
+from pages.session import background as jobs
 from pages.session.actions import ERROR
+from pages.session.snapshots import snapshot_job
 from storage.exchange.filters import Filters
 from storage.store import Store
 
@@ -66,7 +66,7 @@ def test_a_job_is_shown_stopped_and_closed_wherever_it_was_started(held: Held, o
 
 def test_what_failed_and_what_ended_is_told(open_app: Open) -> None:
     jobs.jobs_of("evaluations")["bad"] = bad = Held(InputError("a wrong question"))
-    jobs.jobs_of("loops")["loop"] = good = Held()
+    jobs.jobs_of("trainings")["training"] = good = Held()
     for job in (bad, good):
         job.go_on.set()
         assert job.wait(TIMEOUT)
@@ -79,7 +79,7 @@ def test_a_job_that_ends_and_is_dismissed_while_it_is_drawn(monkeypatch: pytest.
     """In another tab."""
 
     def script() -> None:
-        from pages.jobs import background as jobs
+        from pages.session import background as jobs
 
         job = jobs.BackgroundJob(lambda job: None, "A short one").start()
         assert job.wait(180)
@@ -108,7 +108,7 @@ def test_who_may_not_stop_it_sees_it_all_the_same(held: Held, ann: None, open_ap
 def test_time_left_is_reckoned_from_what_was_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that goes on begins far along: what was done before took none of its time."""
     clock = [0.0]
-    monkeypatch.setattr("pages.jobs.background.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("pages.session.background.time.monotonic", lambda: clock[0])
     job = jobs.BackgroundJob(lambda job: None, "never started")
     assert job.seconds_left is None
     job.share = 0.5

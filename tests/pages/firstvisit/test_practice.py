@@ -8,7 +8,7 @@ from page_helpers import Open, button, texts
 from streamlit.testing.v1 import AppTest
 
 from core.settings import Settings
-from pages.annotate import place
+from pages.session import place
 from storage.shipped import practice
 from storage.store import Store
 

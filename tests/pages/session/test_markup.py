@@ -14,7 +14,7 @@ CHARACTERS = some.text(some.sampled_from(string.punctuation + " abw:.@/<->\n\t1Ã
 
 
 def rendered(markdown: str) -> str:
-    """What CommonMark shows of a text in which every punctuation character is escaped; fails on a bare one."""
+    """The text as CommonMark shows it, with every punctuation character escaped; fails on a bare one."""
     without = re.sub(r"\\([!-/:-@\[-`{-~])", lambda m: chr(0xE000 + ord(m[1])), markdown)
     assert not re.search(r"[!-/:-@\[-`{-~]", without), markdown
     return re.sub("[\ue021-\ue07e]", lambda m: chr(ord(m[0]) - 0xE000), without).replace(JOINER, "")

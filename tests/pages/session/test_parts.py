@@ -17,13 +17,13 @@ from core.engine import Engine
 from core.settings import Settings
 from core.systems.base.options import Options
 from pages.explore import runner
-from pages.explore.corrections import Corrections, corrected
+from pages.explore.corrections import PredictionCorrections, corrected
 from pages.explore.options import made_with
 from pages.explore.runner import Plan, QuestionRun
-from pages.explore.trace import candidates_table
 from pages.session import libraries, shared
 from pages.session.shared import warm  # before a fixture puts another in its place
 from pages.ui.markup import METER_CELLS, NO_BREAK, meter
+from pages.ui.trace import candidates_table
 
 
 def answers(*texts: str) -> tuple[t.Answer, ...]:
@@ -41,14 +41,14 @@ def answers(*texts: str) -> tuple[t.Answer, ...]:
     ],
 )
 def test_corrections(struck: set[int], added: tuple[str, ...], pinned: tuple[str, ...], banned: tuple[str, ...]) -> None:
-    question = corrected(t.Question("q"), answers("a", "b", "c"), Corrections(frozenset(struck), added))
+    question = corrected(t.Question("q"), answers("a", "b", "c"), PredictionCorrections(frozenset(struck), added))
     assert (question.pinned, question.banned, question.added) == (pinned, banned, added)
 
 
 def test_earlier_corrections_stay() -> None:
     earlier = t.Question("q", pinned=("c",), banned=("z",))
     given = (*answers("a", "b"), t.Answer("c", 1.0, pinned=True))
-    question = corrected(earlier, given, Corrections(frozenset({0})))
+    question = corrected(earlier, given, PredictionCorrections(frozenset({0})))
     assert (question.pinned, question.banned) == (("c",), ("z", "a"))
 
 
@@ -61,13 +61,15 @@ def test_options_of_a_prediction() -> None:
 
 def test_candidates_are_a_table_of_text() -> None:
     candidates = tuple(t.Candidate(f"<b>{i}|</b>", 0.5 / i) for i in range(1, 12))
-    _, _, *rows = candidates_table(t.Step(1, (), "", candidates, candidates[1], 0.1, 0.0)).split("\n")
+    _, _, *rows = candidates_table(t.Step(1, (), "", candidates, candidates[1], 0.1, 0.0), True).split("\n")
     assert len(rows) == 9
     assert rows[0].startswith(r"| \<b\>1\|\<\/b\> | 50% ")
     assert rows[1].startswith(r"| **\<b\>2\|\<\/b\>** | 25% ")
     assert "10% " in rows[-1]
-    one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0))
+    one_pass = candidates_table(t.Step(1, (), "", candidates[:1], candidates[0], 0.0, 0.0), False)
     assert len(one_pass.split("\n")) == 3  # no row for "no further answer"
+    assert "0.50 " in one_pass
+    assert "%" not in one_pass  # a score is no percentage
 
 
 def test_a_bar_grows_with_the_probability() -> None:

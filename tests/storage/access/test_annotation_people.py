@@ -110,7 +110,7 @@ def test_what_is_of_others_needs_a_role(store: Store, bob: None) -> None:
 
 def test_signing_in_tells_nothing_and_waits_longer_and_longer(store: Store, ada: None, clock: Clock) -> None:
     assert store.people.sign_in("Ada", SECRET).name == "Ada"
-    free = throttle.PAIR.free
+    free = throttle.PAIR_BUDGET.free
     for name in ("Ada", "Nobody"):
         assert waits(store, name, times=free) == [0.0] * free
         assert waits(store, name, password=SECRET) == [5.0]  # even the right one
@@ -130,13 +130,15 @@ def test_a_stranger_locks_nobody_out(store: Store, ada: None, clock: Clock) -> N
         clock.pass_(seconds=0 if i % 10 else 1)
     assert waits(store, "Ada", "203.0.113.9") > [0.0]  # no address that is not known gets through by now
     assert store.people.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"
-    assert [0.0] < waits(store, "Ada", "203.0.113.9", SECRET) <= [throttle.NAME.longest]  # nor the right password: slowed
-    clock.pass_(seconds=throttle.NAME.longest)
+    assert (
+        [0.0] < waits(store, "Ada", "203.0.113.9", SECRET) <= [throttle.NAME_BUDGET.longest]
+    )  # nor the right password: slowed
+    clock.pass_(seconds=throttle.NAME_BUDGET.longest)
     assert store.people.sign_in("Ada", SECRET, "203.0.113.9").name == "Ada"
 
 
 def test_attempts_are_counted_by_name_and_address(store: Store, ada: None, clock: Clock) -> None:
-    free = throttle.PAIR.free
+    free = throttle.PAIR_BUDGET.free
     assert waits(store, "Ada", "192.0.2.1", times=free + 1) == [0.0] * free + [5.0]
     assert waits(store, "Ada", "192.0.2.2") == [0.0]  # another address
     assert waits(store, "Bob", "192.0.2.1") == [0.0]  # another name
@@ -148,20 +150,20 @@ def test_attempts_are_counted_by_name_and_address(store: Store, ada: None, clock
 
 def test_one_address_cannot_try_many_names(store: Store, ada: None, clock: Clock) -> None:
     store.people.sign_in("Ada", SECRET, "192.0.2.1")
-    seconds = [waits(store, f"name {i}", "192.0.2.1")[0] for i in range(throttle.ADDRESS.free + 1)]
-    assert seconds == [0.0] * throttle.ADDRESS.free + [5.0]
+    seconds = [waits(store, f"name {i}", "192.0.2.1")[0] for i in range(throttle.ADDRESS_BUDGET.free + 1)]
+    assert seconds == [0.0] * throttle.ADDRESS_BUDGET.free + [5.0]
     assert store.people.sign_in("Ada", SECRET, "192.0.2.1").name == "Ada"  # who is known there is not sent away
     assert waits(store, "another", "192.0.2.1") > [0.0]  # which gives the others no new attempts
 
 
 def test_an_address_is_known_for_a_while_and_waits_less(store: Store, ada: None, clock: Clock) -> None:
     store.people.sign_in("Ada", SECRET, "192.0.2.1")
-    for _ in range(throttle.KNOWN_PAIR.free + 10):
-        clock.pass_(seconds=throttle.KNOWN_PAIR.longest)
+    for _ in range(throttle.KNOWN_PAIR_BUDGET.free + 10):
+        clock.pass_(seconds=throttle.KNOWN_PAIR_BUDGET.longest)
         assert waits(store, "Ada", "192.0.2.1") == [0.0]
-    assert waits(store, "Ada", "192.0.2.1") == [throttle.KNOWN_PAIR.longest]  # never longer than this
+    assert waits(store, "Ada", "192.0.2.1") == [throttle.KNOWN_PAIR_BUDGET.longest]  # never longer than this
     clock.pass_(days=throttle.KNOWN_FOR.days + 2)
-    for i in range(throttle.NAME.free):
+    for i in range(throttle.NAME_BUDGET.free):
         waits(store, "Ada", f"198.51.100.{i}")
     assert waits(store, "Ada", "192.0.2.1", SECRET)  # known no more
 
@@ -169,9 +171,9 @@ def test_an_address_is_known_for_a_while_and_waits_less(store: Store, ada: None,
 def test_few_passwords_are_looked_at_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as may work are at work: nobody else comes in before one of them has ended."""
     stored = passwords.hashed(SECRET)
-    monkeypatch.setattr(passwords, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(passwords, "MAX_WAIT_SECONDS", 0.0)
     with ExitStack() as at_work:
-        for _ in range(passwords.AT_ONCE):
+        for _ in range(passwords.MAX_CONCURRENT_HASHES):
             at_work.enter_context(passwords._limited())
         for work in (lambda: passwords.is_right(stored, SECRET), lambda: passwords.hashed(SECRET)):
             with pytest.raises(SignInError, match="try again"):

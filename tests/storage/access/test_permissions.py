@@ -1,4 +1,4 @@
-"""Who may do what: every method of the store, for everybody who may stand before its door."""
+"""Permissions: every method of the store, called by every kind of person."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from storage_samples import prediction
 from core.errors import AmbiscopeError, NotAllowedError
 from storage.access import passwords
 from storage.access.permissions import ACTIONS, can
-from storage.access.visitors import Visitor
+from storage.access.sign_ins import Visitor
 from storage.records.annotation import SignedOutError
 from storage.schema.engine import Part
 from storage.store import SessionStore, Store
@@ -48,6 +48,7 @@ GUARDED = {
 def call(door: SessionStore, method: str, who: str, folder: Path) -> Any:
     """Calls a method by `who`, with what it needs at least; what is made is a prediction, a run, a project, or a file in `folder`."""
     values: dict[str, Any] = {
+        "limit": 1,
         **dict.fromkeys(("user", "annotator", "by"), who),
         **dict.fromkeys(("project", "item", "prediction_id", "evaluation_id", "question_id", "a", "b"), NOWHERE),
         **dict.fromkeys(("text", "query", "passage_id", "title", "reason", "system", "corpus"), "x"),
@@ -66,6 +67,8 @@ def call(door: SessionStore, method: str, who: str, folder: Path) -> Any:
         "content": work("x"),
         "seconds": 1,
         "position": 0,
+        "comment": 99,
+        "items": [NOWHERE],
         "label": "correct",
         "expected_version": 1,
         "evaluation_ids": [NOWHERE],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from annotation_samples import Clock
 from storage_samples import known
 
 from core.errors import NotAllowedError
-from storage.access.visitors import CODE_LASTS, SIGN_IN_LASTS, Visitor
+from storage.access.sign_ins import CODE_LASTS, SIGN_IN_LASTS, Visitor
 from storage.exchange.backup import restore
 from storage.records.annotation import FieldError, SignedOutError
 from storage.store import SessionStore, Store
@@ -70,6 +71,32 @@ def test_a_backup_that_is_put_back_signs_nobody_in(tmp_path: Path) -> None:
     restore(url, tmp_path / "copy.db")
     with Store(url) as store:
         assert store.people.resume(token) is None
+
+
+COPIES: dict[str, Callable[[Store, Path, Path], object]] = {
+    "backup": lambda store, path, copy: store.maintenance.backup(copy),
+    "plain copy": lambda store, path, copy: (store.close(), shutil.copyfile(path, copy)),
+}
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+@pytest.mark.parametrize("made", COPIES)
+def test_a_copy_put_back_by_hand_revives_no_sign_in_that_has_ended(tmp_path: Path, made: str, is_moved: bool) -> None:
+    path, copy = tmp_path / "a.db", tmp_path / "copy.db"
+    with Store(f"sqlite:///{path}") as store:
+        mia = store.people.create_manager("me", "Mia", PASSWORD, browser=BROWSER)
+        token = token_of(store, mia)
+        COPIES[made](store, path, copy)
+        store.people.sign_out(mia)
+        newer = token_of(store, store.people.sign_in("Mia", PASSWORD, browser=BROWSER))
+    with Store(f"sqlite:///{path}") as store:  # a restart ends nothing
+        assert store.people.resume(newer) is not None
+    copy.replace(path) if is_moved else shutil.copyfile(copy, path)
+    with Store(f"sqlite:///{path}") as store:
+        assert store.people.resume(token) is None
+        token = token_of(store, store.people.sign_in("Mia", PASSWORD, browser=BROWSER))
+    with Store(f"sqlite:///{path}") as store:
+        assert store.people.resume(token) is not None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from storage_samples import prediction
 from core import types as t
 from core.metrics.agreement.tables import JudgeRow
 from storage.analysis import judges
-from storage.analysis.judges import NOBODY
+from storage.analysis.judges import NOBODY_JUDGED
 from storage.results.standing import chunked
 from storage.schema import engine
 from storage.store import Store
@@ -60,7 +60,7 @@ def test_without_words_of_people_it_is_undefined_and_says_why(store: Store) -> N
     agreement = agreement_of(store, run(store, interpretation("Natalie Wood", True), interpretation("Rachel Zegler", False)))
     assert agreement.about == JUDGE
     assert (agreement.row.judge, agreement.row.n) == ("language-model", 0)
-    assert (agreement.row.kappa.value, agreement.row.kappa.interval, agreement.row.kappa.why) == (None, None, NOBODY)
+    assert (agreement.row.kappa.value, agreement.row.kappa.interval, agreement.row.kappa.why) == (None, None, NOBODY_JUDGED)
 
 
 def test_the_same_question_answer_and_passage_are_compared(store: Store) -> None:
@@ -132,7 +132,7 @@ def test_reports_of_other_programs(store: Store) -> None:
     agreement = agreement_of(store, odd)
     assert (agreement.about, agreement.row.judge, agreement.row.n) == ({}, "unknown", 0)
     bare = store.evaluations.save_evaluation(system="x", corpus="y", questions="z", metrics={}, report={})
-    assert agreement_of(store, bare).row.kappa.why == NOBODY
+    assert agreement_of(store, bare).row.kappa.why == NOBODY_JUDGED
     assert judges.judge_agreement(store, ["0" * 32, bare]).keys() == {bare}
     assert judges.judge_agreement(store, []) == {}
 

@@ -24,7 +24,7 @@ from storage.records.annotation import (
     SuggestionUse,
     ValidationWork,
 )
-from storage.records.projects import Example, Project
+from storage.records.projects import GuidelineExample, Project
 from storage.store import Store
 
 
@@ -41,7 +41,9 @@ def test_a_project_comes_back_as_it_was_made(store: Store) -> None:
         reference_date=date(2018, 1, 1),
         thresholds={"must_read": 2},
         guidelines="# Read",
-        examples=(Example(False, "Who?", t.Annotation("multiple", (t.QAPair("Who else?", ("x",)),)), "one pair only"),),
+        examples=(
+            GuidelineExample(False, "Who?", t.Annotation("multiple", (t.QAPair("Who else?", ("x",)),)), "one pair only"),
+        ),
     )
     assert store.projects.get_project(parts.id) == parts == store.projects.find_project_named("Films")
     assert (parts.stages, parts.thresholds["must_read"], parts.thresholds["alias_words"]) == (("generation", "judging"), 2, 7)
@@ -72,7 +74,7 @@ def test_every_version_of_the_guidelines_is_kept(store: Store) -> None:
     first = store.projects.save_guidelines("Mia", parts.id, "Read.", expected_version=0)
     assert store.projects.save_guidelines("Mia", parts.id, "Read.") == first  # equal content: no new version
     item = do(store, parts, "Ada", "x").item
-    example = Example(True, "Who?", single(), "one answer")
+    example = GuidelineExample(True, "Who?", single(), "one answer")
     second = store.projects.save_guidelines("Mia", parts.id, "Read twice.", [example], expected_version=1)
     assert store.projects.guidelines(parts.id) == second
     assert store.projects.guideline_versions(parts.id) == [second, first]
@@ -171,7 +173,7 @@ def test_a_submission_comes_back_whole(store: Store) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (GenerationWork(t.Annotation("none", single().pairs)), "has no pair"),
+        (GenerationWork(t.Annotation("none", single().pairs)), "'No answer' was chosen"),
         (GenerationWork(multiple("x", "y", question="who PLAYED part 0 ?")), "the prompt question"),
         (ValidationWork(single()), "takes GenerationWork"),
         (work(), "60 s at least"),
@@ -220,6 +222,14 @@ def test_identical_annotations_are_validated_by_themselves(store: Store) -> None
     store.returns.undo(item, "Bob", "generation")
     assert states(store, parts, "validation") == ["done"]
     assert [p.name for p in store.people.people("Mia")] == ["Mia", "Ada", "Bob"]
+
+
+def test_numbers_that_a_sign_tells_apart_are_validated(store: Store) -> None:
+    parts = project(store, 2, annotators_per_item=2, stages=("generation", "validation"))
+    for answers in (("1.5 million", "15 million"), ("10,000", "10000")):
+        for name, answer in zip(("Ada", "Bob"), answers, strict=True):
+            do(store, parts, name, answer)
+    assert sorted(states(store, parts, "validation")) == ["done", "open"]
 
 
 def test_annotations_that_change_while_they_are_validated_are_a_conflict(store: Store) -> None:
@@ -340,7 +350,7 @@ def test_an_answer_is_linked_with_its_saving_and_nothing_else_is_looked_at(store
     assert not store.items.get_item(second.id, "Mia").predictions
     assert store.items.items(parts.id, "Mia", stage="generation")[0].margin is not None  # its place in the queue is computed
     activities = store.people.activity("Mia", action="predictions linked")
-    assert [(a.item, a.details["linked"]) for a in activities] == [(first.id, 1)]
+    assert [(a.details["item"], a.details["linked"]) for a in activities] == [(first.id, 1)]
     before = store.maintenance.counts()["prediction"]
     for wrong, words in (
         (prediction(second.question, id="q1", system="fid"), "another question"),

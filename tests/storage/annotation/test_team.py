@@ -1,4 +1,4 @@
-"""What a team needs: assignments, progress by person, comments, gold items among the work, error labels, items made of predictions."""
+"""Team work: assignments, progress by person, comments, gold items among the work, error labels, items made of predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from storage_helpers import exported
 from storage_samples import prediction
 
 from core.errors import InputError, NotAllowedError, NotFoundError, StorageError
-from storage.records.annotation import JudgingWork
+from core.types import Annotation
+from storage.records.annotation import GenerationWork, JudgingWork
 from storage.records.projects import ItemSummary, Project
 from storage.store import Store
 
@@ -129,7 +130,7 @@ def test_wrong_assignments_change_nothing(team: Store) -> None:
 
 
 def texts(store: Store, item: str, reader: str) -> list[str]:
-    return [c.text for c in store.comments.comments(item, reader)]
+    return [c.text for c in store.comments.thread(item, reader).comments]
 
 
 def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None:
@@ -143,15 +144,85 @@ def test_comments_do_not_tell_annotators_what_others_answer(team: Store) -> None
     assert texts(team, item, "Cleo") == []
     with pytest.raises(InputError, match="open the item"):
         team.comments.comment(item, "Cleo", "me too")
+    with pytest.raises(InputError, match="finish your own work"):
+        team.blindness.show_item(item, "Bob")
     do(team, parts, "Bob", "y")
-    assert len(texts(team, item, "Bob")) == 2
-    team.returns.undo(item, "Bob", "generation")
-    assert texts(team, item, "Bob") == ["Films count."]
+    assert (texts(team, item, "Bob"), team.comments.thread(item, "Bob").hidden) == (["Films count."], 1)
+    team.returns.undo(item, "Bob", "generation")  # nothing was seen: still possible
+    assert team.comments.thread(item, "Bob").hidden == 0
     assert [row.comments for row in rows(team, parts)] == [2]
     with pytest.raises(InputError):
         team.comments.comment(item, "Ada", "  ")
     with pytest.raises(StorageError), team.database.writing() as session:
         session.execute(text("DELETE FROM comment"))
+
+
+def test_an_empty_submission_opens_nothing_that_can_still_be_used(team: Store) -> None:
+    """Submit, read, undo, submit again."""
+    parts = project(team, 2, annotators_per_item=2)
+    item = take(team, parts, "Ada").item
+    team.comments.comment(item, "Ada", "I say Natalie Wood.")
+    take(team, parts, "Bob")
+    team.submissions.submit(item, "Bob", "generation", GenerationWork(Annotation("none")), seconds=1)
+    team.blindness.show_item(item, "Bob")
+    assert texts(team, item, "Bob") == ["I say Natalie Wood."]
+    with pytest.raises(InputError, match="you have seen"):
+        team.returns.undo(item, "Bob", "generation")
+    with pytest.raises(InputError, match="you have seen"):
+        team.submissions.submit(item, "Bob", "generation", work("Natalie Wood"), seconds=1)
+    assert team.people.activity("Mia", action="others' words shown")[0].person == "Bob"
+    # a validator may ask for another answer, knowing that
+    team.returns.return_item(item, "Bob", "generation", "Look again.", "Vera")
+    assert team.submissions.submit(item, "Bob", "generation", work("Natalie Wood"), seconds=1).counted
+
+
+def test_who_has_seen_what_others_said_gets_no_further_work_on_the_item(team: Store) -> None:
+    parts = project(team, 1)
+    item = take(team, parts, "Ada").item
+    do(team, parts, "Ada", "x")
+    team.blindness.show_item(item, "Bob")  # nobody wants Bob's work on it
+    version = team.projects.get_project(parts.id).version
+    team.projects.update_project("Mia", parts.id, version, annotators_per_item=2)
+    assert nothing(team, parts, "Bob")
+    assert team.queue.claim_item(item, "Bob", "generation") is None
+    assert take(team, parts, "Cleo").item == item
+
+
+def test_comments_are_read_resolved_and_mention_people(team: Store) -> None:
+    parts = project(team, 1)
+    item = take(team, parts, "Ada").item
+    team.comments.comment(item, "Ada", "Does the film count, @Vera?")
+    (for_vera,) = team.waiting.of_person("Vera")
+    assert (for_vera.comments, for_vera.mentions, for_vera.items) == (1, 1, (item,))
+    assert team.waiting.of_person("Mia")[0].mentions == 0
+    team.comments.mark_read(item, "Vera")
+    assert team.waiting.of_person("Vera") == []
+    team.comments.comment(item, "Vera", "Yes, @ada.")
+    (for_ada,) = team.waiting.of_person("Ada")
+    assert (for_ada.comments, for_ada.mentions, for_ada.assigned) == (1, 1, 0)
+    question, answer = team.comments.thread(item, "Ada").comments
+    with pytest.raises(InputError, match="only its author"):
+        team.comments.resolve(answer.id, "Ada")
+    team.comments.resolve(answer.id, "Mia")
+    assert [c.resolved_by for c in team.comments.thread(item, "Ada").comments] == ["", "Mia"]
+    assert team.waiting.of_person("Ada") == []  # what is resolved needs no reading
+    team.comments.resolve(answer.id, "Mia", resolved=False)
+    assert team.comments.thread(item, "Ada").unread == 1
+    with pytest.raises(NotFoundError):
+        team.comments.resolve(question.id, "Cleo")
+
+
+def test_what_waits_for_a_person(team: Store) -> None:
+    parts = project(team, 3)
+    do(team, parts, "Ada", "x")
+    item = rows(team, parts)[0].id
+    team.returns.return_item(item, "Ada", "generation", "Look again.", "Vera")
+    team.assignments.assign("Mia", parts.id, "generation", {1: ["Ada"]})
+    (work_of_ada,) = team.waiting.of_person("Ada")
+    assert (work_of_ada.name, dict(work_of_ada.returned), work_of_ada.assigned) == ("parts", {"generation": 1}, 1)
+    assert team.waiting.of_person("Bob") == []
+    team.projects.update_project("Mia", parts.id, 1, state="closed")
+    assert team.waiting.of_person("Ada") == []
 
 
 def test_a_manager_who_writes_answers_is_as_blind(team: Store) -> None:

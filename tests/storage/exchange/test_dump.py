@@ -17,7 +17,7 @@ from storage.store import Store
 
 
 def dumped(store: Store, path: Path) -> list[dict[str, Any]]:
-    """Of a database with rows in every table that a dump holds."""
+    """The dump of a database with rows in every table that a dump holds."""
     fill(store)
     fill_workbench(store)
     counts = store.exports.export("jsonl", path).counts

@@ -18,12 +18,13 @@ from storage_samples import known, prediction
 from core import types as t
 from core.errors import InputError, NotFoundError, StorageError
 from storage.access.throttle import digest
-from storage.exchange.consensus import ContributedQuestion, Statement, Vote, agreement_of, annotation_of, consensus
+from storage.exchange.consensus import ContributedQuestion, Statement, Vote, agreement_of, consensus, held_answers
 from storage.exchange.exports import hub
 from storage.exchange.exports.files import manifest_path
 from storage.exchange.exports.tables import COLUMNS, safe_cell, schema
 from storage.exchange.exports.training_formats import supporting
 from storage.exchange.filters import Filters
+from storage.exchange.votes import contributed_questions
 from storage.records.annotation import SignInError
 from storage.schema import engine
 from storage.store import Store
@@ -39,16 +40,19 @@ def test_ambignq_full_has_searches_and_evidence(worked: Store, tmp_path: Path) -
     (annotation,) = row["annotations"]  # validated: the validator's alone
     assert [p["answer"] for p in annotation["qaPairs"]] == [["Natalie Wood"], ["Rachel Zegler"]]
     assert json.loads(manifest_path(tmp_path / "full.json").read_text())["counts"]["used_queries"] == 1
-    row, _ = exported(worked, "ambignq-full", tmp_path / "before.json", stages=("generation",))
+    row, _ = exported(worked, "ambignq-full", tmp_path / "before.json", stages=("generation",), answers="all")
     assert row["annotations"][0]["qaPairs"][0]["passages"] == ["p1"]
     assert [(p["id"], p["text"][:9]) for p in row["evidence"]] == [("p1", "Passage 1")]
 
 
 def test_training_rows_hold_evidence_and_what_was_rejected(worked: Store, tmp_path: Path) -> None:
     row, _ = exported(worked, "training", tmp_path / "t.jsonl")
-    # Carol was taken out by the validator; Nobody judged wrong; Maria Lopez was added by both judges, with an alias
-    assert row["answers"] == [["Natalie Wood"], ["Rachel Zegler"], ["Maria Lopez", "M. Lopez"]]
+    # Carol was taken out by the validator; Nobody judged wrong
+    assert row["answers"] == [["Natalie Wood"], ["Rachel Zegler"]]
     assert (row["negatives"], row["supporting"]) == (["Carol", "Nobody"], ["p1"])
+    row, _ = exported(worked, "training", tmp_path / "all.jsonl", answers="all")
+    # Maria Lopez was added by both judges, with an alias
+    assert row["answers"] == [["Natalie Wood"], ["Rachel Zegler"], ["Maria Lopez", "M. Lopez"]]
 
 
 def test_a_folder_that_the_datasets_library_loads(worked: Store, tmp_path: Path) -> None:
@@ -163,10 +167,12 @@ def test_a_prediction_may_be_preferred_in_two_projects(store: Store, tmp_path: P
 
 
 def test_a_question_that_does_not_fit_is_left_out(worked: Store, tmp_path: Path) -> None:
-    (row,) = exported(worked, "ambignq", tmp_path / "a.json", stages=("judging",), annotators=("Ada",))
-    questions = {p["answer"][0]: p["question"] for p in row["annotations"][0]["qaPairs"]}
-    assert questions["Natalie Wood"] == "Who played part 0 (Natalie Wood)?"
-    assert questions["Rachel Zegler"] == QUESTION  # 'ambiguous still': the prompt stands
+    with worked.database.reading() as session:
+        (question,) = contributed_questions(session, Filters(stages=("judging",), annotators=("Ada",)))
+    asked = {vote.answer: vote.clarified for vote in question.votes if vote.label == "correct"}
+    assert asked == {"Natalie Wood": "Who played part 0 (Natalie Wood)?", "Rachel Zegler": "", "Maria Lopez": ""}
+    # 'ambiguous still', and the prompt is no disambiguated question
+    assert exported(worked, "ambignq", tmp_path / "a.json", stages=("judging",), annotators=("Ada",)) == []
 
 
 def test_filters_choose_the_questions(worked: Store, tmp_path: Path) -> None:
@@ -176,8 +182,11 @@ def test_filters_choose_the_questions(worked: Store, tmp_path: Path) -> None:
         return [row["id"] for row in exported(worked, "training", tmp_path / "t.jsonl", **filters)]
 
     assert ids() == ids(project=parts.id) == ["q0", "q1"]
-    assert ids(stages=("validation",)) == ["q0"]
+    assert ids(stages=("validation",)) == ["q0", "q1"]  # the second by agreement
+    assert ids(stages=("generation",)) == []  # what was written is validated
+    assert ids(stages=("generation",), answers="all") == ["q0", "q1"]
     assert ids(minimum_agreement=0.9) == ["q1"]  # of q0, Ada and Bob share one of two answers
+    assert ids(stages=("validation",), minimum_agreement=0.9) == ["q1"]  # they agreed before the validation
     assert ids(annotators=("Ada",), minimum_agreement=0.1) == []  # one person agrees with nobody
     later = engine.now() + timedelta(hours=1)
     assert ids(since=later) == []
@@ -198,11 +207,11 @@ def test_csv_is_safe_and_parquet_is_exact(worked: Store, tmp_path: Path) -> None
     assert json.loads(manifest_path(tmp_path / "a.csv").read_text())["counts"] == counts
     exact = pq.read_table(tmp_path / "a.parquet")
     assert exact.schema.equals(schema())
-    assert len(rows) == exact.num_rows == counts["rows"] > 10
+    assert len(rows) == exact.num_rows == counts["rows"] > 8
     assert list(rows[0]) == [name for name, _ in COLUMNS]
-    assert [r["answers"] for r in rows if "cmd" in r["answers"]] == [f"'{FORMULA}"] * 2
-    assert [r["answers"] for r in exact.to_pylist() if "cmd" in r["answers"][0]] == [[FORMULA]] * 2
-    assert {r["stage"] for r in rows} == {"generation", "validation", "judging"}
+    assert [r["answers"] for r in rows if "cmd" in r["answers"]] == [f"'{FORMULA}"]
+    assert [r["answers"] for r in exact.to_pylist() if "cmd" in r["answers"][0]] == [[FORMULA]]
+    assert {r["stage"] for r in rows} == {"validation", "judging"}
 
 
 def test_snapshots_of_an_empty_database_are_valid(store: Store, tmp_path: Path) -> None:
@@ -231,7 +240,7 @@ def test_names_are_replaced_everywhere(worked: Store, tmp_path: Path) -> None:
         text = (tmp_path / format).read_text() + manifest_path(tmp_path / format).read_text()
         assert not re.search(r'"(Ada|Bob|Val|Mia)"', text), format
     rows = exported(worked, "csv", tmp_path / "again", pseudonyms=True)
-    assert all(re.fullmatch(r"annotator \d{4}", row["annotator"]) for row in rows)
+    assert all(re.fullmatch(r"annotator \d{4}( \| annotator \d{4})*", row["annotator"]) for row in rows)
     assert (tmp_path / "again").read_bytes() == (tmp_path / "csv").read_bytes()  # the same numbers each time
     row, *_ = exported(worked, "csv", tmp_path / "one", annotators=("Ada",), pseudonyms=True)
     assert json.loads(manifest_path(tmp_path / "one").read_text())["filters"]["annotators"] == [row["annotator"]]
@@ -292,7 +301,7 @@ def test_validation_stands_for_all_annotations() -> None:
     assert view.answers == (("x",), ("New York City",))
     assert view.negatives == ("y",)  # "new york" is part of a correct answer: no negative
     assert consensus([], statements[:2]).answers == (("x",), ("y",), ("new york",))
-    assert agreement_of([], statements, "Q?") == 0.5  # before validation
+    assert agreement_of([], statements) == 0.5  # before validation
 
 
 def test_a_rejected_suggestion_is_a_soft_negative() -> None:
@@ -300,9 +309,9 @@ def test_a_rejected_suggestion_is_a_soft_negative() -> None:
     votes = [vote("a", "New York", "wrong", soft=True), vote("a", "Paris", "wrong", soft=True)]
     assert consensus(votes, own).negatives == ("Paris",)
     assert consensus([vote("a", "New York", "wrong")], own).negatives == ("New York",)  # judged wrong in so many words
-    assert agreement_of([vote("a", "x"), vote("b", "x")], [], "Q?") == 1.0
-    assert agreement_of([vote("a", "x"), vote("b", "x", "wrong")], [], "Q?") == 0.0
-    assert agreement_of([vote("a", "x")], [], "Q?") is None
+    assert agreement_of([vote("a", "x"), vote("b", "x")], []) == 1.0
+    assert agreement_of([vote("a", "x"), vote("b", "x", "wrong")], []) == 0.0
+    assert agreement_of([vote("a", "x")], []) is None
 
 
 def test_missing_answers_bring_their_aliases() -> None:
@@ -317,8 +326,7 @@ def test_aliases_of_an_answer_that_was_given_do_not_depend_on_the_order(first: s
     for votes in ([given, added], [added, given]):
         (forms,) = consensus(votes, []).answers
         assert set(forms) == {given.answer, "343 metres per second"}
-        annotation = annotation_of("a", votes, [], "How fast?")
-        assert [set(p.answers) for p in annotation.pairs] == [set(forms)]
+        assert [set(held) for held in held_answers("a", votes, [])] == [set(forms)]
     refused = vote("a", given.answer, "wrong", minutes=9)
     assert consensus([added, refused], []).answers == ()  # what they no longer hold correct has no aliases
 

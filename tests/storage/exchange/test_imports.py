@@ -248,16 +248,62 @@ def test_wrong_predictions_are_named_by_line(store: Store, tmp_path: Path, chang
 
 def test_questions_of_lines_and_lists_are_stored_once(store: Store, tmp_path: Path) -> None:
     question = {"question": "Who?", "id": "1"}
-    file = put_lines(tmp_path / "q.jsonl", question, {"question": "When?"}, question)
+    file = put_lines(tmp_path / "q.jsonl", question, {"question": "When?"}, {"question": "When?"})
     assert detect_format(file) == "questions"
     report = store.imports.import_file(file)
     assert (report.stored, report.known) == ({"question": 2}, {"question": 1})
     assert detect_format(put_lines(tmp_path / "long.jsonl", {"source": "x" * 10_000, **question})) == "questions"
-    listed = put_lines(tmp_path / "q.json", [{"question": "Where?", "id": "2", "annotations": "whatever"}])
-    assert store.imports.import_file(listed, format="questions").stored == {"question": 1}
+    listed = put_lines(tmp_path / "q.json", [{"question": "Where?", "id": 2}])
+    assert store.imports.import_file(listed).stored == {"question": 1}
     with pytest.raises(RejectedRowsError, match="line 2"):
         store.imports.import_file(put_lines(tmp_path / "bad.jsonl", {"question": "A?"}, {"question": 3}))
     assert store.maintenance.counts()["question"] == 3
+
+
+ANSWERED = [
+    ({"id": 7, "question": "Who?", "answers": [["Ada", "A. L."]]}, [("Ada", "A. L.")]),
+    ({"id": 10**30, "question": "Who?", "answer": ["Ada", "A. L."]}, [("Ada", "A. L.")]),
+    (
+        {
+            "id": "x",
+            "question": "Who?",
+            "answers": ["Ada", "Bob"],
+            "qa_pairs": [{"question": "Who then?"}, {"question": "Who now?"}],
+        },
+        [("Ada",), ("Bob",)],
+    ),
+]
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+@pytest.mark.parametrize(("row", "answers"), ANSWERED, ids=["rows", "nq-open", "pairs"])
+def test_answers_are_stored_in_every_layout(
+    store: Store, tmp_path: Path, row: dict[str, Any], answers: list[Any], is_list: bool
+) -> None:
+    file = put_lines(tmp_path / "q.json", [row] if is_list else row)
+    assert store.imports.import_file(file).stored == {"question": 1, "annotation": 1}
+    ((_, _, _, annotation),) = annotations(store, str(row["id"]))
+    assert [pair.answers for pair in annotation.pairs] == answers
+    assert store.imports.import_file(file).stored == {}
+    other = put_lines(tmp_path / "other.json", {**row, "answers": [["Eve"]], "answer": None, "qa_pairs": None})
+    with pytest.raises(InputError, match="another annotation"):
+        store.imports.import_file(other)
+
+
+def test_passages_of_a_question_are_not_dropped(store: Store, tmp_path: Path) -> None:
+    row = {"id": "1", "question": "Who?", "passages": [{"text": "Ada."}]}
+    for answers in ({}, {"answers": [["Ada"]]}):
+        with pytest.raises(FormatError, match=r"question '1': it brings passages.*add-questions"):
+            store.imports.import_file(put_lines(tmp_path / "q.jsonl", row | answers))
+    assert empty(store)
+
+
+def test_a_wrong_row_of_a_list_is_named_by_its_index(store: Store, tmp_path: Path) -> None:
+    for wrong in ({"question": ""}, {"question": "Why?", "id": 2.5}, {"question": "Why?", "id": "x" * 201}):
+        with pytest.raises(RejectedRowsError, match=r"line 1: .*\[1\]"):
+            store.imports.import_file(put_lines(tmp_path / "q.json", [{"question": "Who?"}, wrong]))
+    with pytest.raises(RejectedRowsError, match=r"line 1: row \[1\]: .*expected an object"):
+        store.imports.import_file(put_lines(tmp_path / "q.json", [GOOD, 3]))
 
 
 def test_ambignq_full_is_stored_with_its_passages(store: Store, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,9 +57,9 @@ def test_the_real_command(tmp_path: Path) -> None:
 
 def test_filters_are_options_of_an_export(home: Path, tmp_path: Path, capsys: Capture) -> None:
     out = str(tmp_path / "out")
-    assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--system", "ambigprompt", "--json"]) == 0
+    assert main(["export", "--format", "ambignq", "--out", out, "--annotator", "Bob", "--answers", "all", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
-    assert (body["filters"]["annotators"], body["filters"]["system"]) == (["Bob"], "ambigprompt")
+    assert (body["filters"]["annotators"], body["filters"]["answers"]) == (["Bob"], "all")
     assert body["counts"]["annotations"] == 1
 
 
@@ -93,7 +92,7 @@ def test_a_backup_is_made_checked_and_put_back(home: Path, tmp_path: Path, capsy
         ([], 2, "COMMAND"),
         (["export", "--format", "xls", "--out", "x"], 2, "xls"),
         (["export", "--format", "fid", "--out", "x", "--project", "nowhere"], 2, "nowhere"),
-        (["loop", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "--minutes"),
+        (["loop", "--out", "x"], 2, "storage loop was removed: take a snapshot"),
         (["export", "--format", "fid", "--out", "/dev/null/x"], 5, "cannot be written"),
         (["answer", "--project", "nowhere", "--system", "fid"], 2, "no project 'nowhere'"),
         (["import", "nowhere"], 2, "nowhere"),
@@ -106,12 +105,6 @@ def test_errors_are_one_line_and_a_code(home: Path, capsys: Capture, arguments: 
     assert (printed.out, printed.err.count("\n"), printed.err[:7]) == ("", 1, "error: ")
     assert words in printed.err
     assert [p.name for p in Path.cwd().iterdir()] == ["home"]
-
-
-def test_a_loop_gives_the_signal_back(home: Path) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    assert main(["loop", "--out", "x", "--steps", "1", "--snapshot", "7"]) == 2
-    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_snapshots_from_the_command_line(home: Path, capsys: Capture) -> None:
@@ -130,12 +123,21 @@ def test_questions_come_into_a_project_from_the_command_line(home: Path, capsys:
     file = home / "q.txt"
     file.write_text("Who ran?\nWho won?\n", encoding="utf-8")
     assert main(["add-questions", str(file), "--project", "films", "--by", "Mia", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"project": films.id, "added": 2, "known": 0, "linked": 0}
+    assert json.loads(capsys.readouterr().out) == {
+        "project": films.id,
+        "added": 2,
+        "known": 0,
+        "linked": 0,
+        "unmatched": [],
+    }
+    assert main(["add-questions", str(file), "--project", "films", "--by", "Mia", "--gold"]) == 2
+    assert "q.txt: question 1: a gold item needs a reference" in capsys.readouterr().err
     assert main(["add-questions", str(home / "none.txt"), "--project", "films", "--by", "Mia"]) == 2
     assert "cannot read" in capsys.readouterr().err
 
 
-def test_a_system_answers_a_project_from_the_command_line(home: Path, capsys: Capture) -> None:
+def test_a_system_answers_a_project_from_the_command_line(home: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.commands.index.SAY_SECONDS", 0)
     passages = (t.Passage("p1", "The play", "Arthur Miller wrote it in 1953."),)
     asked = [t.ReferenceQuestion(word, f"Who wrote {word} play?", (), passages) for word in ("the", "this", "that")]
     with Store(f"sqlite:///{home / 'ambiscope.db'}") as store:
@@ -146,7 +148,7 @@ def test_a_system_answers_a_project_from_the_command_line(home: Path, capsys: Ca
         printed = capsys.readouterr()
         body = json.loads(printed.out)
         assert (body["project"], body["answered"], body["linked"], body["failed"]) == (plays.id, 2, 2, 0)
-        assert "answering: question 2 of 2" in printed.err
+        assert "answering: 2 of 2" in printed.err
         assert main(["answer", "--project", plays.id, "--system", "scripted"]) == 0
         assert "Plays: 1 questions answered by scripted; 1 predictions linked" in capsys.readouterr().out
         last, *others = (store.predictions.get_prediction(p.id).prediction for p in store.predictions.recent_predictions(3))

@@ -16,7 +16,7 @@ from core import types as t
 from core.errors import InputError
 from core.training.data.examples import read_multi
 from storage.exchange import dump
-from storage.exchange.consensus import RULE, Statement, annotation_of, consensus, latest
+from storage.exchange.consensus import CONSENSUS_RULE, Statement, consensus, held_answers, latest
 from storage.exchange.exports.files import manifest_path
 from storage.exchange.filters import Filters
 from storage.schema.creation import head
@@ -31,26 +31,33 @@ def counts_of(path: Path) -> dict[str, int]:
     return json.loads(manifest_path(path).read_text())["counts"]
 
 
-def test_ambignq_has_one_annotation_per_annotator(store: Store, tmp_path: Path) -> None:
+def test_ambignq_has_one_annotation_per_question(store: Store, tmp_path: Path) -> None:
     fill(store)
-    (first,) = ambignq(store, tmp_path)  # of the second one, the validator said that it has no answer
-    question = "Who played Maria in West Side Story"
-    assert first == {
-        "id": "q-1",
-        "question": f"{question}?",
-        "annotations": [
-            {
-                "type": "multipleQAs",
-                "qaPairs": [
-                    {"question": f"{question} (Natalie Wood)?", "answer": ["Natalie Wood"]},
-                    {"question": f"{question} (Rachel Zegler)?", "answer": ["Rachel Zegler"]},
-                ],
-            },
-            {"type": "singleAnswer", "answer": ["Natalie Wood"]},  # Bob: one answer is left
-        ],
-    }
-    (cleo,) = ambignq(store, tmp_path, stages=("generation", "judging"))[1]["annotations"]
+    question = "Who played Maria in West Side Story?"
+    first, second = ambignq(store, tmp_path)  # nobody wrote answers to the first, and two people differ over its second answer
+    assert first == {"id": "q-1", "question": question, "annotations": [{"type": "singleAnswer", "answer": ["Natalie Wood"]}]}
+    assert second["annotations"] == [{"type": "noAnswer"}]  # the validator's word
+    (cleo, bob) = ambignq(store, tmp_path, answers="all")[0]["annotations"]
     assert cleo["qaPairs"][0] == {"question": "When was Sydney's opened?", "answer": ["1932", "19 March 1932"]}
+    assert {name: cleo[name] for name in ("stage", "annotator", "version", "counts")} == {
+        "stage": "generation",
+        "annotator": "Cleo",
+        "version": 2,
+        "counts": True,
+    }
+    assert (bob["type"], bob["stage"], bob["annotator"]) == ("noAnswer", "validation", "Bob")
+
+
+def test_labels_alone_make_a_disambiguated_question_of_those_that_fit(store: Store, tmp_path: Path) -> None:
+    saved = store.predictions.save_prediction(prediction(id="q-1"))
+    plain = store.predictions.save_prediction(prediction("Who else?", ["Ann", "Ben"], id="q-2", clarified=False))
+    for name in (saved, plain):
+        store.labels.judge(name, 0, "Ada", "correct")
+        store.labels.judge(name, 1, "Ada", "correct")
+    (row,) = ambignq(store, tmp_path)  # of the other, nobody has said what its two answers answer
+    asked = [pair["question"] for pair in row["annotations"][0]["qaPairs"]]
+    assert asked == [f"Who played Maria in West Side Story ({name})?" for name in ("Natalie Wood", "Rachel Zegler")]
+    assert counts_of(tmp_path / "out.json")["questions_without_an_answer_set"] == 1
 
 
 def test_questions_with_nothing_correct_are_counted_not_written(store: Store, tmp_path: Path) -> None:
@@ -58,8 +65,7 @@ def test_questions_with_nothing_correct_are_counted_not_written(store: Store, tm
     store.labels.judge(saved, 0, "Ada", "wrong")
     store.labels.judge(saved, 1, "Ada", "duplicate")
     assert ambignq(store, tmp_path) == []
-    counts = counts_of(tmp_path / "out.json")
-    assert counts["questions_without_a_correct_answer"] == counts["annotators_without_a_correct_answer"] == 1
+    assert counts_of(tmp_path / "out.json")["questions_without_an_answer_set"] == 1
 
 
 def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) -> None:
@@ -74,9 +80,9 @@ def test_drafts_and_skipped_judgments_never_leave(store: Store, tmp_path: Path) 
 
 def test_filters_narrow_the_words_that_count(store: Store, tmp_path: Path) -> None:
     fill(store)
-    assert [q["id"] for q in ambignq(store, tmp_path, annotators=("Bob",))] == ["q-1"]
-    assert [len(q["annotations"]) for q in ambignq(store, tmp_path, annotators=("Bob", "Ada"))] == [2]
-    rows = ambignq(store, tmp_path, system="fid", stages=("generation",))
+    assert [q["question"][:4] for q in ambignq(store, tmp_path, annotators=("Bob",))] == ["Who ", "When"]
+    assert [q["question"][:4] for q in ambignq(store, tmp_path, annotators=("Ada",))] == ["Who "]
+    rows = ambignq(store, tmp_path, system="fid", stages=("generation", "validation"))
     assert [q["question"][:4] for q in rows] == ["When"]  # annotations have no system
     known(store, "Jos\u00e9")
     assert ambignq(store, tmp_path, annotators=("Jose\u0301",)) == []  # typed in another form, it is the same name
@@ -119,7 +125,7 @@ def test_the_trainer_reads_a_training_file_back(store: Store, tmp_path: Path) ->
     assert [title for title, _ in first.passages] == ["Title 1", "Title 2"]
     assert (second.gold, second.bad) == ((), ("1932", "19 March 1932", "1937"))  # the validator's word: there is no answer
     assert second.extra["no_answer"] is True
-    exported(store, "training", tmp_path / "g.jsonl", stages=("generation",))
+    exported(store, "training", tmp_path / "g.jsonl", stages=("generation",), answers="all")
     (second,) = read_multi(tmp_path / "g.jsonl")
     assert second.gold == (("1932", "19 March 1932"), ("1937",))
     assert second.extra["supporting"] == ["p1"]
@@ -141,8 +147,7 @@ def test_passages_of_several_predictions_join_by_rank(store: Store, tmp_path: Pa
 def test_the_latest_verdict_on_an_answer_counts() -> None:
     votes = [vote("a", "The Beatles", "wrong", minutes=2), vote("a", "beatles", "correct", minutes=1)]
     assert consensus(votes, []).negatives == ("The Beatles",)
-    assert annotation_of("a", votes, [], "Q?") is None
-    assert annotation_of("a", votes[::-1], [], "Q?") is None
+    assert held_answers("a", votes, []) == held_answers("a", votes[::-1], []) == []
     # a duplicate is no vote, so the earlier one stands
     assert latest([vote("a", "x", "correct"), vote("a", "X", "duplicate", minutes=9)])["a", "x"].label == "correct"
 
@@ -156,11 +161,11 @@ def test_a_duplicate_is_a_further_form_of_the_answer_that_it_says_again() -> Non
         vote("a", "the star of it", "duplicate"),  # in other words: of which one is not known
     ]
     expected = (("Natalie Wood", "Wood", "actress Natalie Wood of California"), ("Rachel Zegler",))
-    assert tuple(p.answers for p in annotation_of("a", votes, [], "Q?").pairs) == expected
+    assert tuple(held_answers("a", votes, [])) == expected
     assert (consensus(votes, []).answers, consensus(votes, []).negatives) == (expected, ())
     statement = Statement("a", "generation", single("Natalie Wood"))
     assert consensus(votes[1:2], [statement]).answers == (("Natalie Wood", "Wood"),)  # held correct in an annotation
-    assert annotation_of("a", votes[1:2], [statement], "Q?").pairs[0].answers == ("Natalie Wood", "Wood")
+    assert held_answers("a", votes[1:2], [statement]) == [("Natalie Wood",)]  # but judging changes no annotation
 
 
 @pytest.mark.parametrize(
@@ -177,7 +182,7 @@ def test_a_duplicate_of_which_it_is_not_known_changes_nothing(others: list[tuple
     without = consensus([v for v in votes if v.label != "duplicate"], [])
     assert consensus([*votes, vote("a", "Wood", "duplicate")], []).answers[0] == without.answers[0] == ("Natalie Wood",)
     if others[0][0] == "a":
-        assert annotation_of("a", [*votes, vote("a", "Wood", "duplicate")], [], "Q?") == annotation_of("a", votes, [], "Q?")
+        assert held_answers("a", [*votes, vote("a", "Wood", "duplicate")], []) == held_answers("a", votes, [])
 
 
 def test_the_majority_decides_of_what_a_form_is_a_duplicate() -> None:
@@ -227,32 +232,26 @@ def test_spellings_of_one_answer_are_one_answer(one: str, other: str) -> None:
     assert ([set(names) <= {one, other} for names in view.answers], view.negatives) == ([True], ())
 
 
+@pytest.mark.parametrize(("one", "other"), [("1.5 million", "15 million"), ("C++", "C#"), ("-40", "40"), ("10\u00b2", "102")])
+def test_answers_that_a_sign_tells_apart_are_never_aliases(one: str, other: str) -> None:
+    view = consensus([vote("a", one, "correct"), vote("b", other, "correct"), vote("c", other, "correct")], [])
+    assert view.answers == ((one,), (other,))
+    assert consensus([vote("a", one, "correct"), vote("b", other, "wrong")], []).negatives == (other,)
+
+
 def test_aliases_join_what_people_said_apart() -> None:
     generation = Statement("a", "generation", t.Annotation("single", (t.QAPair("Q1?", ("New York City", "NYC")),)))
     votes = [vote("b", "NYC", "correct"), vote("c", "new york city", "correct"), vote("d", "N.Y.C.", "wrong")]
     view = consensus(votes, [generation])
     assert (view.answers, view.negatives) == ((("New York City", "NYC", "new york city", "N.Y.C."),), ())
-    # an alias adds nothing
-    assert annotation_of("a", [vote("a", "nyc", "correct")], [generation], "Q?") == generation.annotation
+    assert held_answers("a", [vote("a", "Boston", "correct")], [generation]) == [("New York City", "NYC")]
     validation = Statement("a", "validation", t.Annotation("none"))
-    assert annotation_of("a", [], [validation, generation], "Q?") is None  # validation replaces generation
+    assert held_answers("a", [], [validation, generation]) == []  # validation replaces generation
     assert consensus([], [generation, validation]).answers == ()
 
 
-def test_a_missing_clarification_falls_back_to_the_prompt() -> None:
-    votes = [
-        vote("a", "x", "correct"),
-        vote("a", "y", "correct", "Which y?"),
-        vote("a", "?!", "correct"),
-        vote("a", "!", "correct"),
-    ]
-    pairs = (
-        t.QAPair("Prompt?", ("x",)),
-        t.QAPair("Which y?", ("y",)),
-        t.QAPair("Prompt?", ("?!",)),  # answers of punctuation only are told apart by their text
-        t.QAPair("Prompt?", ("!",)),
-    )
-    assert annotation_of("a", votes, [], "Prompt?") == t.Annotation("multiple", pairs)
+def test_answers_of_punctuation_only_are_told_apart_by_their_text() -> None:
+    assert held_answers("a", [vote("a", "?!", "correct"), vote("a", "!", "correct")], []) == [("?!",), ("!",)]
 
 
 # ---------------------------------------------------------------- files
@@ -274,7 +273,7 @@ def test_the_manifest_tells_what_went_out(store: Store, tmp_path: Path, format: 
     body = json.loads(manifest_path(out).read_text())
     assert body == json.loads(json.dumps(manifest.to_json()))
     assert (body["sha256"], body["bytes"]) == (hashlib.sha256(out.read_bytes()).hexdigest(), out.stat().st_size)
-    assert (body["schema"], body["layout"], body["format"], body["rule"]) == (head(), dump.LAYOUT, format, RULE)
+    assert (body["schema"], body["layout"], body["format"], body["rule"]) == (head(), dump.LAYOUT, format, CONSENSUS_RULE)
     assert (body["filters"]["annotators"], body["filters"]["pseudonyms"]) == ([], False)
     (row,) = noted_exports(store)
     assert (row.sha256, row.counts, row.created) == (manifest.sha256, manifest.counts, manifest.created)

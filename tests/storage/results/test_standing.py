@@ -1,4 +1,4 @@
-"""Which word counts where somebody said several: in two projects, in a project and on Explore, taken back."""
+"""The contribution that counts if somebody made several: in two projects, in a project and on Explore, withdrawn."""
 
 from __future__ import annotations
 

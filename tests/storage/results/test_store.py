@@ -17,7 +17,7 @@ from storage_samples import earlier_labels, fill, known, prediction
 from core import types as t
 from core.annotating.labels import LABELS
 from core.errors import ConflictError, InputError, NotFoundError, StorageError
-from storage.records.answer_sets import check_annotation
+from storage.records.gate import check_annotation
 from storage.records.results import JudgmentConflictError
 from storage.schema import engine, tables
 from storage.schema.creation import head
@@ -172,10 +172,10 @@ _PAIRS = (t.QAPair("Who in 1961?", ("Natalie Wood", "Wood"), ("p1",)), t.QAPair(
     ("annotation", "words"),
     [
         (t.Annotation("multiple", _PAIRS[:1]), "two pairs"),
-        (t.Annotation("single", _PAIRS), "one pair"),
-        (t.Annotation("none", _PAIRS), "no pair"),
-        (t.Annotation("single", (t.QAPair("Q?", ()),)), "no answer"),
-        (t.Annotation("multiple", (t.QAPair("", ("a",)), t.QAPair("Q?", ("b",)))), "no question"),
+        (t.Annotation("single", _PAIRS), "A single answer was chosen"),
+        (t.Annotation("none", _PAIRS), "'No answer' was chosen"),
+        (t.Annotation("single", (t.QAPair("Q?", ()),)), "Write the answer"),
+        (t.Annotation("multiple", (t.QAPair("", ("a",)), t.QAPair("Q?", ("b",)))), "Pair 1: Write the question"),
         (t.Annotation("maybe"), "single, multiple, none"),
         (t.Annotation("single", (t.QAPair("Q?\0", ("a",)),)), "NUL"),
     ],

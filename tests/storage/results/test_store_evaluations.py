@@ -132,11 +132,11 @@ def test_pairs_are_the_common_questions_the_largest_difference_first(store: Stor
     a = save(store, (1.0, 0.5, None, 0.0, 0.25))
     b = save(store, (0.75, 0.5, 1.0, 1.0), system="fid")
     rows = store.evaluations.paired_rows(a, b, "F1 answer")
-    assert [(r.question_id, r.difference) for r in rows] == [("q3", -1.0), ("q0", 0.25), ("q1", 0.0)]
+    assert [(r.id, r.difference) for r in rows] == [("q3", -1.0), ("q0", 0.25), ("q1", 0.0)]
     assert store.evaluations.paired_values(a, b, "F1 answer") == ([1.0, 0.5, 0.0], [0.75, 0.5, 1.0])
     assert store.evaluations.paired_values(a, b, "F1 answer", multi=True) == ([1.0], [0.75])
     assert store.evaluations.paired_values(a, b, "nonsense") == ([], [])
-    assert store.evaluations.paired_rows(a, b, "F1 answer", 1, 1)[0].question_id == "q0"
+    assert store.evaluations.paired_rows(a, b, "F1 answer", 1, 1)[0].id == "q0"
 
 
 @pytest.mark.parametrize(("field", "value"), [("question", "Another one?"), ("references", [[["Another answer"]]])])

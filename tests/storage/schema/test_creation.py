@@ -63,7 +63,7 @@ def test_another_schema_is_refused_before_anything_is_written(store: Store, path
     counts = store.maintenance.counts()
     store.close()
     old, new = tmp_path / "old.db", tmp_path / "new.db"
-    for revision, kind in (("9999", NewerDatabaseError), ("0009", StorageError)):
+    for revision, kind in (("9999", NewerDatabaseError), ("0009", StorageError), ("1001", StorageError)):
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(f"UPDATE alembic_version SET version_num = '{revision}'")
         before = digest(path)

@@ -54,7 +54,7 @@ def test_work_is_compared_with_the_reference(practised: tuple[Store, Project]) -
 def test_the_example_has_figures_of_agreement(tmp_path: Path) -> None:
     with Store(f"sqlite:///{ensure_database(tmp_path / 'e.db', practice.example)}") as store:
         project = store.projects.find_project_named(practice.EXAMPLE)
-        figures = quality(store, practice.MAKER, project=project.id, samples=50)
+        figures = quality(store, practice.MANAGER_NAME, project=project.id, samples=50)
     assert all(figure.defined for figure in (*figures.figures, figures.labels))
     assert len(figures.pairs) == 3
     assert {r.system for r in figures.systems} == set(project.systems)

@@ -15,7 +15,7 @@ from tiny_models import word_tokenizer
 from core.errors import InputError
 from core.models.encoders.base import load_base
 from core.models.encoders.low_rank import differences
-from core.models.seq2seq.decoding import Writer
+from core.models.seq2seq.decoding import AnswerSetWriter
 from core.models.seq2seq.fid import load_fid, make_fid
 from core.models.seq2seq.network import IGNORED, FidConfig
 from core.models.seq2seq.small import SmallConfig, make_small
@@ -174,7 +174,9 @@ def test_the_small_network_learns_to_copy_and_is_loaded_by_name(tiny_bert_folder
     assert torch.equal(network.encoder.encoder.layer[1].output.dense.weight, frozen)
     answerer, _ = load_fid(str(tmp_path / "last"), "cpu")
     assert answerer.config.target == "spliced"
-    assert row["made"] == pytest.approx(written_f1(Writer(answerer), [EXAMPLE]), abs=0.5)  # half precision may move a token
+    assert row["made"] == pytest.approx(
+        written_f1(AnswerSetWriter(answerer), [EXAMPLE]), abs=0.5
+    )  # half precision may move a token
 
 
 def test_bad_arguments_are_named(parts: tuple[Any, Any]) -> None:

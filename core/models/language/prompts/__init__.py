@@ -26,7 +26,7 @@ PASSAGE_CHARS = 4_000  # of one passage in a prompt; 100 words have about 600
 _HOLE = re.compile(r"\{\{(\w+)\}\}")
 _TURN = re.compile(r"^--- (system|user|assistant)\n", re.MULTILINE)
 # control tokens in brackets, as in some chat templates: [INST], [/INST], [TOOL_CALLS], [SYSTEM_PROMPT]
-_BRACKETS = re.compile(r"\[(?=\s*/?\s*[A-Z][A-Z_]{2,}\s*\])")
+_BRACKETS = re.compile(r"\[(?=\s*(?:/\s*)?[A-Z][A-Z_]{2,}\s*\])")
 _CONTROLS = "\n\t\u200c\u200d"  # that stay: line break, tab and the joiners of some scripts
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›"})
 
@@ -41,7 +41,7 @@ class Prompt:
 
     @property
     def label(self) -> int | str:
-        """What predictions and reports name: the version, and for a file that is not ours its digest, too."""
+        """The name in predictions and reports: the version, and for a file that isn't ours its digest as well."""
         return f"{self.version} ({self.digest})" if self.digest else self.version
 
     @property
@@ -63,9 +63,10 @@ def names() -> list[str]:
 
 
 def prompt_folder(setting: str) -> Path | None:
-    """The folder of other prompts that AMBISCOPE_LM_PROMPTS names, with every file of it read; None where it is empty.
+    """The folder of custom prompts that AMBISCOPE_LM_PROMPTS names, after reading every file in it; None if the setting is
+    empty.
 
-    Raises InputError for what is no folder or holds no prompt or one of an unknown role, FormatError as `load_prompt`.
+    Raises InputError for anything that isn't a folder or holds no prompt or one of an unknown role, FormatError as `load_prompt`.
     """
     if not setting:
         return None
@@ -85,7 +86,7 @@ def prompt_folder(setting: str) -> Path | None:
 
 @functools.lru_cache(maxsize=64)
 def load_prompt(name: str, folder: Path | None = None) -> Prompt:
-    """The prompt of a role: ours, or the file in `folder` where there is one.
+    """The prompt of a role, from `folder` if it has a file for the role, else ours.
 
     Raises FormatError for a file that lacks a version, its role or a message of the user at its end, or whose fields are not those of ours.
     """
@@ -114,7 +115,7 @@ def load_prompt(name: str, folder: Path | None = None) -> Prompt:
 
 
 def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
-    """Text of a corpus, a person or a model made safe to insert between the tags of a prompt; at most `limit` characters.
+    """Makes text of a corpus, a person or a model safe to insert between the tags of a prompt; at most `limit` characters.
 
     Angle brackets become ‹ ›, so that no tag and no control token of a chat template (`<|im_end|>`, `</s>`) can be written; control tokens in square
     brackets get a space; invisible characters (controls, bidirectional marks, tags of plane 14) are removed, except the joiners that some scripts need.
@@ -124,7 +125,7 @@ def as_data(text: str, limit: int = PASSAGE_CHARS) -> str:
 
 
 def as_line(text: str) -> str:
-    """`as_data` in one line of at most 500 characters."""
+    """`as_data` on one line of at most 500 characters."""
     return " ".join(as_data(text, 500).split())
 
 
