@@ -136,8 +136,7 @@ def test_a_person_works_behind_it(proxy: Proxy) -> None:
         assert tab.upload().status_code == 403
         sign_in(tab)
         assert tab.upload().status_code == 204
-        tab.socket.send(large(SMALL_MESSAGE))
-        tab.run()
+        tab.send(large(SMALL_MESSAGE))
         (code,) = set(re.findall(r'data-code=\\?"(\w+)', " ".join(tab.words)))
         origin = {"Origin": proxy.address.rstrip("/")}
         reply = httpx.post(

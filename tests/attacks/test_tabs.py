@@ -64,8 +64,7 @@ def test_large_messages_need_a_sign_in(app: str) -> None:
         assert refuses(tab, data)
     with stranger(app) as tab:
         sign_in(tab)
-        tab.socket.send(data)
-        tab.run()
+        tab.send(data)
         tab.run(pressed=tab.ids["signin.out"])
         assert refuses(tab, data)
 
@@ -81,8 +80,7 @@ def test_a_tab_that_comes_back_with_its_cookie_sends_what_it_holds_at_once(app: 
         )
         cookies = tab.cookies | dict(reply.cookies)
     with stranger(app, cookies, session="none") as back:
-        back.socket.send(large(SMALL_MESSAGE))
-        back.run()
+        back.send(large(SMALL_MESSAGE))
         assert "signin.out" in back.ids
     with stranger(app, tab.cookies | dict.fromkeys(reply.cookies, "0" * 64), session="none") as forged:
         assert refuses(forged, large(SMALL_MESSAGE))

@@ -37,7 +37,14 @@ class Stranger:
             message.rerun_script.widget_states.widgets.add(id=field, string_value=text)
         if pressed:
             message.rerun_script.widget_states.widgets.add(id=pressed, trigger_value=True)
-        self.socket.send(message.SerializeToString())
+        self.send(message.SerializeToString())
+
+    def send(self, message: bytes) -> None:
+        """Sends a message that runs the script, and reads until that run has ended.
+
+        One run at a time: when another begins, Streamlit drops what the last one drew and did not send yet, but not its end.
+        """
+        self.socket.send(message)
         while True:
             reply = ForwardMsg()
             reply.ParseFromString(self.socket.recv(timeout=60))
