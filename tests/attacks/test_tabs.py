@@ -47,7 +47,7 @@ def sign_in(tab: Stranger) -> None:
 
 def large(size: int) -> bytes:
     message = BackMsg()
-    message.rerun_script.widget_states.widgets.add(id="x", string_value="x" * size)
+    message.rerun_script.widget_states.widgets.add(id=f"$$ID-{0:032x}-x", string_value="x" * size)  # as Streamlit names fields
     return message.SerializeToString()
 
 
