@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.text import find_spans, question_key
+from core.text import find_spans, question_key, word_tokens
 
 WEIGHTS = {"bias": -0.12, "log probability": 1.5, "own": 0.52}
 MIN_PROBABILITY = 0.75
@@ -17,15 +17,19 @@ MAX_LOG_ODDS = 4.0
 
 
 def well_formed(prompt: str, question: str, answer: str) -> bool:
-    """False for anything that isn't one question, for the prompt question itself, and for a question that gives its answer
-    away.
+    """False for anything that isn't one question, for the prompt question itself, for a question that gives its answer away, and
+    for one that shares no word with the prompt, as an English one for a prompt in another script or without spaces.
 
     >>> well_formed("Who made it?", "Who made it in 1951?", "Liska"), well_formed("Who made it?", "Who is Liska?", "Liska")
     (True, False)
+    >>> well_formed("谁写了它?", "Who wrote it in 1951?", "Liska")
+    False
     """
     ends = question.endswith("?") or not prompt.rstrip().endswith("?")
     gives_away = bool(find_spans(question, answer)) and not find_spans(prompt, answer)
-    return ends and question.count("?") <= 1 and not gives_away and question_key(question) != question_key(prompt)
+    shares_a_word = not set(word_tokens(prompt)).isdisjoint(word_tokens(question))
+    changed = question_key(question) != question_key(prompt)
+    return ends and question.count("?") <= 1 and not gives_away and shares_a_word and changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,15 @@ def test_the_form_of_a_question(drafts: list[str], shown: str) -> None:
     assert (first.question, second.question) == (shown, MUSICAL)
 
 
+def test_where_no_form_is_right_the_answer_keeps_its_passage() -> None:
+    for prompt in ("Mariaを演じたのは誰?", "whoplayedmariainwestsidestory?"):
+        write = writer(
+            {"Natalie Wood": ["Who played her in the 1961 film?"], "Carol Lawrence": ["Who played her in the musical?"]}
+        )
+        written = list(clarify(prompt, ANSWERS, PASSAGES, write, reader(careful)))
+        assert [(c.answer, c.question, c.passed) for c in written] == [(a.text, "", False) for a in ANSWERS]
+
+
 def test_the_draft_that_passes_is_preferred() -> None:
     other = "Who played Maria in the famous West Side Story?"
     write = writer({"Natalie Wood": [other, FILM], "Carol Lawrence": [MUSICAL]})
@@ -157,6 +166,9 @@ def test_a_better_round_trip_is_never_a_lower_score() -> None:
         ("timeout", "timeout", False),
         (QUESTION, QUESTION.upper(), False),
         ("Is it Redis?", "Is it Redis 7?", True),  # what the prompt names anyway is not given away
+        ("待ち時間は?", "What is the timeout of Celery?", False),  # another language
+        ("whatisthetimeout?", "What is the timeout of Celery?", False),  # without spaces
+        ("<b>What</b> is the timeout?", "What is the timeout of Celery?", True),
     ],
 )
 def test_well_formed(prompt: str, question: str, expected: bool) -> None:

@@ -52,6 +52,10 @@ class WriterTokenizer:
     def text(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
+    def holds(self, question: str) -> bool:
+        """Whether a row's head has the whole prompt question."""
+        return len(self.ids(f"Question: {_line(question)}")) <= MAX_QUESTION_TOKENS
+
     def head(self, question: str, meanings: Sequence[AnswerExcerpt]) -> list[int]:
         """The head of a row, which all its branches read."""
         out = [self.begin, *self.ids(f"Question: {_line(question)}")[:MAX_QUESTION_TOKENS], *self.ids("\n")]
@@ -103,7 +107,10 @@ class QuestionWriter:
         self._lock = threading.Lock()
 
     def write(self, question: str, meanings: Sequence[AnswerExcerpt], beams: int = 4) -> list[list[QuestionDraft]]:
-        """At most `beams` distinct drafts for each meaning, the likeliest first."""
+        """At most `beams` distinct drafts for each meaning, the likeliest first; none for a prompt question that is longer than
+        MAX_QUESTION_TOKENS, because what is cut off could distinguish the answers."""
+        if not self.tokenizer.holds(question):
+            return [[] for _ in meanings]
         out: list[list[QuestionDraft]] = []
         for first in range(0, len(meanings), MAX_MEANINGS):
             with self._lock:

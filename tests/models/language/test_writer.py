@@ -80,9 +80,10 @@ def test_control_tokens_in_a_text_are_plain_text(parts: tuple[WriterTokenizer, D
     assert head.count(tokenizer.begin) == 1
 
 
-def test_long_questions_and_excerpts_are_cut(parts: tuple[WriterTokenizer, DecoderNetwork]) -> None:
+def test_a_question_that_does_not_fit_has_no_drafts_and_excerpts_are_cut(parts: tuple[WriterTokenizer, DecoderNetwork]) -> None:
     writer = QuestionWriter(*parts, "cpu")
-    (drafts,) = writer.write("who " * 2_000, [AnswerExcerpt("red " * 100, "film " * 500, "song " * 500)], beams=1)
+    assert writer.write("who " * 500, ANSWERS) == [[], []]
+    (drafts,) = writer.write(QUESTION, [AnswerExcerpt("red " * 100, "film " * 500, "song " * 500)], beams=1)
     assert len(drafts) <= 1
 
 
