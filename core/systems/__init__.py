@@ -67,7 +67,7 @@ SYSTEMS = Registry(
     {
         "ambiscope": SystemEntry(
             "core.systems.ambigprompt:build",
-            "finds answers one at a time, each prompted with the earlier ones; it does not end before those of which a reader of single passages is sure",
+            "finds answers one at a time, each prompted with the earlier ones, and goes on until it has those that a reader of single passages is sure of",
             "Sun et al. 2023, section 3, with the answers of a reader of single passages",
             ("checkpoint answerer", "checkpoint reader"),
             options="core.systems.options:AmbiscopeOptions",
@@ -75,11 +75,11 @@ SYSTEMS = Registry(
         ),
         "ambigprompt": SystemEntry(
             "core.systems.ambigprompt:build",
-            "the paper's method only: answers one at a time, each prompted with the earlier ones",
+            "the paper's loop: finds answers one at a time, each prompted with the earlier ones",
             "Sun et al. 2023, section 3",
             ("checkpoint answerer",),
             options="core.systems.options:AmbigPromptOptions",
-            title="step by step, as published",
+            title="step by step",
         ),
         "ambigprompt-seq2seq": SystemEntry(
             "core.systems.ambigprompt:build_seq2seq",

@@ -1,6 +1,6 @@
 """Each system's own options, one frozen dataclass each.  Imports no torch, so that menus and documents can show them.
 
-Thresholds and the like were chosen by benchmarks.tuning on the practice questions held out from training, where nothing else is said.
+Where a value was chosen by data, a comment says on which.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LoopOptions(ClarifierOptions):
 
 @dataclass(frozen=True)
 class AmbigPromptOptions(LoopOptions):
-    """The paper's method, with the bias tuned by benchmarks.tuning.decoding."""
+    """The bias was chosen on held-out practice questions (benchmarks.tuning.decoding)."""
 
     eoi_bias: float = option(-2.0, "added to the score of [EOI]: lower gives more answers")
     first_eoi_bias: float = option(
@@ -75,6 +75,7 @@ class OnePassOptions(ReadingOptions):
 
 @dataclass(frozen=True)
 class DprThresholdOptions(OnePassOptions):
+    # both thresholds: held-out practice questions (benchmarks.tuning.thresholds)
     threshold: float = option(None, "an answer needs this probability", 0, 1, usual="0.03 (with `scoring=passage`: 0.25)")
     scoring: Scoring = option("dpr", "as in `one-pass`", in_menu=True)
 
@@ -84,6 +85,7 @@ class DprThresholdOptions(OnePassOptions):
 
 @dataclass(frozen=True)
 class JprOptions(ReadingOptions):
+    # held-out practice questions (benchmarks.tuning.thresholds)
     threshold: float = option(0.03, "an answer needs this probability", 0, 1)
     reranker: Literal["trained", "reader"] = option("trained", "who scores the next passage, given those picked", in_menu=True)
     pool: int = option(30, "passages retrieved (at most 500)", 1, 500)
@@ -93,6 +95,7 @@ class JprOptions(ReadingOptions):
 
 @dataclass(frozen=True)
 class RectifyOptions(ReadingOptions):
+    # threshold and mix: held-out practice questions, with an earlier reader
     threshold: float = option(0.05, "a candidate needs this probability", 0, 1)
     surplus: int = option(2, "candidates from each passage (at most 20)", 1, 20)
     evidence: int = option(3, "passages that a candidate is verified on (at most 50)", 1, 50)

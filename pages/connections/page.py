@@ -54,7 +54,8 @@ def language_model() -> None:
     settings = shared.settings()
     st.subheader("Language model", divider="gray", anchor=False)
     st.markdown(
-        "Optional. `ambigprompt-lm`, `dtv` and `rac` ask it instead of the bundled one, `verdict` reads with it, and it can grade interpretations on Evaluate."
+        "Optional. `ambigprompt-lm`, `dtv`, `rac` and their variants need one. `verdict` and `refuel` use it where it is configured, "
+        "and it can grade interpretations on Evaluate."
     )
     if advice := language_model_needed(settings):
         st.info(f"{escape(advice[:1].upper() + advice[1:])}, then restart the app.", icon=":material/info:")
@@ -62,7 +63,7 @@ def language_model() -> None:
             require_language_model(settings)
         except NoLanguageModelError:
             return
-        model = "the bundled one, with 135 M parameters"
+        model = "the small decoder that comes with Ambiscope, with 135 M parameters"
     elif settings.lm_url:
         model = f"`{escape(settings.lm_model or 'the first model for chats')}` at {escape(urlsplit(settings.lm_url).netloc or settings.lm_url)}"
     else:

@@ -40,7 +40,7 @@ HELP = {
     "clustering": "Conservative needs more interpretations per cluster, and merges clusters that are close together.",
     "embed": "What to embed: the disambiguated question with its answer, or the question only.",
     "unclustered": "What happens to an interpretation unlike any other. Keep if verified: only when a second look at its passage supports it. "
-    "Default: keep if verified, or keep all with a language model.",
+    "Default: keep if verified; with a language model, drop.",
     "same_answer": "Whether interpretations with the same answer always form one cluster, or embeddings alone decide.",
 }
 LABELS = {

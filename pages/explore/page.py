@@ -65,8 +65,8 @@ def opening(corpus: str, empty: bool) -> None:
     examples = st.empty()
     if empty:
         introduction.markdown(
-            "Many questions have several right answers because they can be understood in several ways. Ask one: the system finds "
-            "the answers one at a time, shows the passage behind each, and where it can, a question that has only that answer."
+            "Many questions have several right answers because they can be understood in several ways. Ask one: you see "
+            "each answer with its passage and, where one was found, a question that has only that answer."
         )
     if empty and corpus == STARTER:
         with examples.container():
