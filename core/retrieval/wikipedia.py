@@ -15,8 +15,8 @@ from core.retrieval.readers.lines import MB, Limits
 NAME = "simple-wikipedia"
 DOWNLOADING = "downloading"  # a stage, counted in MB; the others are those of a build
 COST = (
-    "240,000 articles: 160 MB to download, about 1.5 GB of disk. Searchable by words some 10 minutes after the download; "
-    "the vectors take about 7 hours on two cores, and continue in the background"
+    "240,000 articles: 160 MB to download, about 1.5 GB of disk. It can be searched by words first; "
+    "its vectors take hours on a CPU, in the background"
 )
 DATA = DataSet(
     NAME,
