@@ -1,7 +1,8 @@
 """Every bundled weight, from data to model card, by one command.
 
     python -m benchmarks.manuals cut --mirrors FOLDER --out var/manuals
-    python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--only STAGE ...] [--tiny] [--dry-run]
+    python -m benchmarks.train_all --data DATA --device cuda [--scale 1] [--minutes N] [--only STAGE ...] [--tiny] [--dry-run]
+    python -m benchmarks.train_all --data DATA --pack FOLDER [--bases] [--only STAGE ...]
 
 The order of the stages is that in which they read each other's weights: the two networks that read and answer (over MiniLM, over MPNet), the writer,
 passage reranker, calibration, retriever, ambiguity, the encoder-decoders.  Each is the `python -m core train ...` of the model card in
@@ -12,24 +13,30 @@ there (the only way for ambiguity/).  Of each run, the best weights by the held-
 A finished stage (OUT/records) is not repeated; one that is repeated invalidates the stages that read its weights.  A failed stage stops the
 plan; the same command continues there.  `--tiny` rehearses everything in seconds per stage, over a few rows of the data.  `--dry-run` prints the stages
 and how much computing they take.
+
+`--minutes N` ends the plan within N minutes: what loading and fitting leave is shared by the trainings in proportion to their computing.
+`--pack FOLDER` writes what the stages read, in parts of at most 60 MB with their digests, for a machine that nothing else reaches; the plan unpacks it there with
+`--data FOLDER`.  What is below data/ comes with the code.  `--bases` adds the base models, for a machine without their packages.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.training.cards import record_of, write_card
-from benchmarks.training.plans import PARAMETERS, computing, operations, run
+from benchmarks.training.packs import BASES, PARTS, base_files, pack, unpack
+from benchmarks.training.plans import PARAMETERS, RATES, computing, operations, run
 from benchmarks.training.small_data import write_small
 from core import disk
 from core.settings import ROOT
@@ -53,6 +60,11 @@ EXCLUDED = (  # below DATA: what is evaluated on
 OWN_EXCLUDED = tuple(ROOT / "data" / name / "questions.json" for name in ("starter", "starter_test"))
 QUESTION_OPERATIONS = 5e11  # of one question of a fit: ten passages read a few times
 LAST_LINES = 20  # of a failed stage's log
+LOADING_MINUTES = (
+    0.5  # of a stage, assumed: its start, its data and its last evaluation, which --minutes of `core train` doesn't count
+)
+STEP_SECONDS = 0.05  # assumed: of a step that is too small to keep a GPU busy
+MANUALS = "manuals/train.jsonl.gz"
 
 
 @dataclass(frozen=True)
@@ -210,8 +222,48 @@ def plan(args: argparse.Namespace) -> list[Stage]:
     return stages.stages
 
 
+def within(stages: Sequence[Stage], minutes: float, device: str) -> list[Stage]:
+    """The stages, the trainings with their share of the minutes.  Raises SystemExit if nothing is left for them."""
+    rate = RATES["cuda" if device.startswith("cuda") else "cpu"]
+
+    def needed(stage: Stage) -> float:
+        steps = int(stage.words[stage.words.index("--steps") + 1]) if stage.published else 0
+        return max(stage.operations / rate, steps * STEP_SECONDS) / 60
+
+    trainings = sum(needed(stage) for stage in stages if stage.published)
+    other = LOADING_MINUTES * len(stages) + sum(needed(stage) for stage in stages if not stage.published)
+    if minutes <= other:
+        sys.exit(f"--minutes {minutes:g}: loading and fitting take {other:.3g} of them; name fewer stages with --only")
+    share = (minutes - other) / trainings if trainings else 1.0
+    if share < 1:
+        print(f"the trainings don't fit: each stops after about {share:.0%} of its steps")
+    return [replace(s, words=(*s.words, "--minutes", f"{share * needed(s):.3g}")) if s.published else s for s in stages]
+
+
+def inputs(args: argparse.Namespace, stages: Sequence[Stage]) -> dict[str, Path]:
+    """What the stages read, by its place below DATA, without what comes with the code or is made by a stage."""
+    paths = {path for stage in stages for word in stage.words if (path := Path(word)).is_absolute()}
+    read = sorted(p for p in paths if not p.is_relative_to(args.out) and not p.is_relative_to(ROOT / "data"))
+    if missing := [str(path) for path in read if not path.exists()]:
+        sys.exit(f"there is no {', '.join(missing)}")
+    files = {
+        MANUALS if p == args.manuals else str(p.relative_to(args.data) if p.is_relative_to(args.data) else p.name): p
+        for p in read
+    }
+    if args.bases:
+        names = {name for stage in stages for name in (stage.name, *stage.reads)}
+        by_stage = {"mpnet": "mpnet", "writer": "smollm2"}
+        files |= base_files({"minilm", *(base for name, base in by_stage.items() if name in names)})
+    return files
+
+
 def record_file(out: Path, stage: Stage) -> Path:
     return out / "records" / f"{stage.name}.json"
+
+
+def untimed(words: Sequence[str]) -> list[str]:
+    """The words without the share of the time, which `within` puts last."""
+    return list(words[: words.index("--minutes")] if "--minutes" in words else words)
 
 
 def is_done(out: Path, stage: Stage) -> bool:
@@ -220,7 +272,7 @@ def is_done(out: Path, stage: Stage) -> bool:
     if not file.exists():
         return False
     recorded = json.loads(file.read_text(encoding="utf-8"))["words"]
-    if recorded != list(stage.words):
+    if untimed(recorded) != untimed(stage.words):
         sys.exit(
             f"{out} holds the stage '{stage.name}' of another command; name another folder with --out, or delete {file}\nbefore: {shlex.join(recorded)}"
         )
@@ -262,7 +314,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--precision", choices=["auto", "bf16", "fp32"], default="auto")
     parser.add_argument("--workers", type=int, default=0, metavar="N", help="of each training: a GPU needs about six")
     parser.add_argument(
-        "--manuals", type=Path, default=ROOT / "var" / "manuals" / "train.jsonl.gz", help="what `benchmarks.manuals cut` writes"
+        "--manuals", type=Path, help=f"what `benchmarks.manuals cut` writes (default: {MANUALS} in DATA or var/)"
     )
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument(
@@ -271,13 +323,19 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
         default=1.0,
         help="of the steps of each training (default: %(default)s, as many as the bundled weights took)",
     )
+    parser.add_argument("--minutes", type=float, metavar="N", help="for the whole plan")
+    parser.add_argument("--pack", type=Path, metavar="FOLDER", help="write what the stages read, and end")
+    parser.add_argument("--bases", action="store_true", help="with --pack: also the base models")
     parser.add_argument("--only", nargs="+", metavar="STAGE", help="only these; what they read has to be done")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--out", type=Path, default=ROOT / "var" / "runs" / "train_all")
     parser.add_argument("--dry-run", action="store_true")
     args = parser.parse_args(argv)
     args.data, args.out, args.annotated = args.data.resolve(), args.out.resolve(), [f.resolve() for f in args.annotated]
-    args.manuals, args.relations = args.manuals.resolve(), ROOT / "data" / "practice_relations" / "pairs.jsonl"
+    if (args.data / PARTS).exists():
+        unpack(args.data)
+    manuals = args.manuals or next((f for f in (args.data / MANUALS,) if f.exists()), ROOT / "var" / MANUALS)
+    args.manuals, args.relations = manuals.resolve(), ROOT / "data" / "practice_relations" / "pairs.jsonl"
     names = [stage.name for stage in plan(args)]
     if unknown := sorted(set(args.only or ()) - set(names)):
         parser.error(f"--only: there is no stage {', '.join(unknown)}; stages: {' '.join(names)}")
@@ -286,13 +344,21 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse(argv)
-    if args.tiny and not args.dry_run:
+    if (args.data / BASES).exists():
+        places = (str(args.data / BASES), os.environ.get("PYTHONPATH"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, places))
+    if args.tiny and not args.dry_run and not args.pack:
         small = args.out / "data"
         args.annotated = write_small(args.data, args.annotated, [args.manuals, args.relations], EXCLUDED, small, args.seed)
         args.manuals, args.relations = (small / f"{path.parent.name}/{path.name}" for path in (args.manuals, args.relations))
         args.data = small
     stages = plan(args)
     selected = [stage for stage in stages if not args.only or stage.name in args.only]
+    if args.pack:
+        print(f"{pack(inputs(args, selected), args.pack)} parts in {args.pack}")
+        return 0
+    if args.minutes:
+        selected = within(selected, args.minutes, args.device)
     amount = sum(stage.operations for stage in selected)
     print(f"{len(selected)} stages, {computing(amount)}; loading data, evaluating and what CPUs do is not counted", flush=True)
     if args.dry_run:

@@ -18,6 +18,8 @@ import pytest
 from command_line import jsonl
 
 from benchmarks import train_all
+from benchmarks.training import packs
+from benchmarks.training.plans import RATES
 from core.cli import main as core_main
 from core.cli import parser
 from core.commands.train import TARGETS
@@ -162,8 +164,10 @@ def in_process(
 
 
 def test_the_whole_plan_makes_weights_that_answer(data: Path, tmp_path: Path, in_process: list[str]) -> None:
-    out = tmp_path / "out"
-    assert train_all.main(words(data, out, "--tiny")) == 0
+    out, package = tmp_path / "out", tmp_path / "package"
+    assert train_all.main(words(data, out, "--pack", str(package))) == 0
+    data = package  # which is unpacked there
+    assert train_all.main(words(data, out, "--tiny", "--minutes", "60")) == 0
     stages = planned(data, out, "--tiny")
     assert in_process == [stage.name for stage in stages]
 
@@ -256,6 +260,53 @@ def test_the_plan_has_the_calibration_of_the_bundled_weights(data: Path, tmp_pat
     assert {f"{row['fitted_on'].split()[0]}" for row in fitted.values()} == {str(args.limit)}
 
 
+def test_a_package_has_what_the_chosen_stages_read(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_mpnet_folder: Path
+) -> None:
+    monkeypatch.setattr(packs, "PART_BYTES", 4000)
+    monkeypatch.setattr(packs, "packaged_folder", lambda name: tiny_mpnet_folder)
+    monkeypatch.syspath_prepend(str(tiny_mpnet_folder.parent))
+    out, package = tmp_path / "out", tmp_path / "package"
+    named = ("--manuals", str(data / "manuals" / "train.jsonl.gz"), "--out", str(out), "--annotated", str(data / "races"))
+    assert train_all.main(["--data", str(data), *named, "--only", "mpnet", "--bases", "--pack", str(package)]) == 0
+    parts = sorted(package.glob("part-*"))
+    assert len(parts) > 1
+    assert max(part.stat().st_size for part in parts) <= 4000
+
+    carried = parts[-1].read_bytes()
+    for content in (b"damaged", None):
+        parts[-1].unlink() if content is None else parts[-1].write_bytes(content)
+        with pytest.raises(SystemExit, match=parts[-1].name):
+            train_all.parse(["--data", str(package)])
+        assert {f.name for f in package.iterdir()} == {packs.PARTS, *(p.name for p in parts if p.exists())}
+    parts[-1].write_bytes(carried)
+    args = train_all.parse(["--data", str(package)])
+    read = {train_all.READING, train_all.MULTI, train_all.AMBIGNQ, train_all.WIKI, train_all.MANUALS, *train_all.EXCLUDED}
+    assert {name: (package / name).read_bytes() for name in read} == {name: (data / name).read_bytes() for name in read}
+    assert args.manuals == package / train_all.MANUALS
+    assert (package / packs.BASES / tiny_mpnet_folder.name / "config.json").exists()
+
+    assert train_all.main(["--data", str(data), *named, "--only", "ambiguity", "--pack", str(tmp_path / "small")]) == 0
+    packs.unpack(tmp_path / "small")
+    assert [f.name for f in (tmp_path / "small").iterdir() if f.is_dir()] == ["ambignq"]
+
+
+def test_the_trainings_share_the_minutes_that_the_rest_leaves(data: Path, tmp_path: Path) -> None:
+    stages = planned(data, tmp_path)
+    timed = train_all.within(stages, 25, "cuda")
+    shares = {s.name: float(s.words[-1]) for s in timed if "--minutes" in s.words}
+    assert set(shares) == {s.name for s in stages if s.published}
+    fits = sum(s.operations for s in stages if not s.published) / RATES["cuda"] / 60
+    assert sum(shares.values()) + fits + train_all.LOADING_MINUTES * len(stages) == pytest.approx(25, rel=0.01)
+    cost = {s.name: s.operations for s in stages}
+    assert shares["mpnet"] / shares["writer"] == pytest.approx(cost["mpnet"] / cost["writer"], rel=0.02)
+    assert shares["retriever"] > 0.1  # small steps do not keep a GPU busy
+    for stage in timed:
+        parser().parse_args(list(stage.words))
+    with pytest.raises(SystemExit, match="--only"):
+        train_all.within(stages, 1, "cuda")
+
+
 def fake(monkeypatch: pytest.MonkeyPatch, broken: str = "") -> list[str]:
     """Stages that only write a config.json; one of them can be broken."""
     ran: list[str] = []
@@ -283,6 +334,6 @@ def test_a_broken_stage_stops_the_plan_with_its_last_lines(
     assert "error: the disk is full\nthe stage 'mpnet' ended with exit status 2" in capsys.readouterr().err
     assert not (out / "mpnet" / "config.json").exists()
     ran = fake(monkeypatch)
-    assert train_all.main(words(data, out)) == 0
+    assert train_all.main(words(data, out, "--minutes", "25", "--device", "cuda")) == 0
     assert ran[0] == "mpnet"  # it goes on there
     assert "f1 all 0.25" in (out / "minilm" / "README.md").read_text(encoding="utf-8")

@@ -17,7 +17,8 @@ PARAMETERS = {
     "t5-base": 220_000_000,
 }  # that take part in every token
 # measured: an H200 did 14 with the small encoder and 49 with MPNet
-RATES = {"one data-centre GPU at 20 TFLOP/s": 20e12, "one CPU core at 50 GFLOP/s": 50e9}
+RATES = {"cuda": 20e12, "cpu": 50e9}  # operations a second
+DEVICES = {"cuda": "one data-centre GPU at 20 TFLOP/s", "cpu": "one CPU core at 50 GFLOP/s"}
 
 
 def operations(steps: int, parameters: int = PARAMETERS["minilm"], tokens: int = BATCH_TOKENS) -> float:
@@ -27,7 +28,7 @@ def operations(steps: int, parameters: int = PARAMETERS["minilm"], tokens: int =
 
 def computing(amount: float) -> str:
     """A number of operations as text: `2 PFLOP: about 0.111 hours on one data-centre GPU ...`."""
-    hours = " or ".join(f"{amount / rate / 3600:.3g} hours on {device}" for device, rate in RATES.items())
+    hours = " or ".join(f"{amount / rate / 3600:.3g} hours on {DEVICES[device]}" for device, rate in RATES.items())
     return f"{amount / 1e15:.3g} PFLOP: about {hours}"
 
 

@@ -52,6 +52,7 @@ class PassagePool:
     reader: ReaderScorer
     holds: tuple[frozenset[int], ...]
     answers: int  # of the question; some may be in no passage of the pool
+    answering: np.ndarray  # (N,) the probability that each passage answers
 
     @property
     def tensor(self) -> Tensor:
@@ -144,7 +145,7 @@ class PassageSetTask:
 def make(options: PassagesOptions, settings: Settings) -> TrainingParts:
     """Builds the task.  Raises InputError, FormatError, CheckpointError."""
     reader, digest = load_reader(str(options.reader), settings.device)
-    train, held_out = pools(settings, options.annotated, reader, digest, options.pool, options.limit, HELD_OUT, options.seed)
+    train, held_out = pools(settings, options.annotated, reader, digest, options.pool, options.limit, options.seed)
     say(f"{len(train)} questions, {len(held_out)} held out")
     network = JointNetwork(JointConfig(digest, states=3 * reader.network.head.edges.in_features))
 
@@ -161,45 +162,40 @@ def pools(
     digest: str,
     size: int,
     limit: int,
-    held_out: int,
     seed: int,
-    hold_out_all: bool = False,
 ) -> tuple[list[PassagePool], list[PassagePool]]:
-    """(pools of training questions with several answers, pools of held-out questions), each question over its folder's corpus.
-
-    `hold_out_all`: every question is held out; for folders that were not trained on.  The reader's output for a pool is kept
-    in AMBISCOPE_HOME/cache, so that an interrupted run resumes.
-    """
+    """(pools of training questions with several answers, pools of HELD_OUT held-out questions), each question over its folder's corpus."""
     engine = Engine(settings)
     out: tuple[list[PassagePool], list[PassagePool]] = ([], [])
     for folder in folders:
         name = folder.resolve().name
         engine.library.create(name, [plain_or_gz(folder / "passages.tsv")])
         train, dev = annotated_examples(folder, held_out=0.2, context=2)
-        if hold_out_all:
-            train, dev = [], train + dev
         several = [e for e in train if len(e.gold) > 1]
-        for examples, max_count, selected_pools in ((several, limit, out[0]), (dev, held_out, out[1])):
+        for examples, max_count, selected_pools in ((several, limit, out[0]), (dev, HELD_OUT, out[1])):
             count = min(-(-max_count // len(folders)) or len(examples), len(examples))
             part = random.Random(f"{seed}-{name}").sample(examples, count)
             passages_of = engine.corpus(name).search_many([e.question for e in part], size)
             for number, (e, passages) in enumerate(zip(part, passages_of), 1):
-                selected_pools.append(_pool(e, passages, reader, settings.home / "cache" / f"pools-{digest}"))
+                selected_pools.append(read_pool(e, passages, reader, settings.home / "cache" / f"read-{digest}"))
                 if number % 50 == 0:
                     say(f"{name}: {number} of {len(part)} pools read")
     return out
 
 
-def _pool(example: Any, passages: Any, reader: Any, cache: Path) -> PassagePool:
+def read_pool(example: Any, passages: Any, reader: Any, cache: Path) -> PassagePool:
+    """The reader's output is kept in `cache`, so that an interrupted run resumes."""
     key = json.dumps([example.question, [(p.passage.title, p.passage.text) for p in passages]])
     file = cache / f"{sha256(key.encode()).hexdigest()[:24]}.npz"
     if not file.exists():
         readouts, states = reader.read_states(example.question, [p.passage for p in passages], ANSWERS_PER_PASSAGE)
         answers = json.dumps([[(c.text, c.probability) for c in r.candidates] for r in readouts])
         with replacing(file) as draft, draft.open("wb") as out:
-            np.savez(out, states=states.numpy().astype(np.float16), said=np.array(answers))
+            answering = np.array([r.answers_probability for r in readouts])
+            np.savez(out, states=states.numpy().astype(np.float16), said=np.array(answers), answering=answering)
     with np.load(file) as stored:
-        states, answers = stored["states"], json.loads(str(stored["said"]))
+        states, answering, answers = stored["states"], stored["answering"], json.loads(str(stored["said"]))
     readouts = [Readout(p.passage, tuple(Candidate(*c) for c in row), 0.0) for p, row in zip(passages, answers)]
     holds = tuple(frozenset(i for i, names in enumerate(example.gold) if mentions(p.passage.text, names)) for p in passages)
-    return PassagePool(states, ReaderScorer(readouts, [p.similarity for p in passages]), holds, len(example.gold))
+    scorer = ReaderScorer(readouts, [p.similarity for p in passages])
+    return PassagePool(states, scorer, holds, len(example.gold), answering)

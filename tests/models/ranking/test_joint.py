@@ -29,7 +29,7 @@ def pool(right: int, n: int = 4) -> PassagePool:
     states = np.zeros((n, 4), np.float16)
     states[right, 0] = states[right + 1, 1] = 1
     holds = tuple(frozenset({0} if j == right else {1} if j == right + 1 else ()) for j in range(n))
-    return PassagePool(states, ReaderScorer(readouts, [None] * n), holds, 2)
+    return PassagePool(states, ReaderScorer(readouts, [None] * n), holds, 2, np.ones(n))
 
 
 def test_untrained_it_ranks_as_the_reader_does() -> None:
@@ -81,4 +81,4 @@ def test_it_learns_what_the_states_tell(tmp_path: Path) -> None:
 
 def test_nothing_to_choose_is_said() -> None:
     with pytest.raises(InputError, match="no training question"):
-        PassageSetTask([PassagePool(np.zeros((1, 4), np.float16), pool(1).reader, (frozenset({0}),), 1)], [])
+        PassageSetTask([PassagePool(np.zeros((1, 4), np.float16), pool(1).reader, (frozenset({0}),), 1, np.ones(1))], [])
