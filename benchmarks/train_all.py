@@ -223,7 +223,7 @@ def plan(args: argparse.Namespace) -> list[Stage]:
 
 
 def within(stages: Sequence[Stage], minutes: float, device: str) -> list[Stage]:
-    """The stages, the trainings with their share of the minutes.  Raises SystemExit if nothing is left for them."""
+    """The stages, with each training's share of the minutes.  Raises SystemExit if no minutes remain for the trainings."""
     rate = RATES["cuda" if device.startswith("cuda") else "cpu"]
 
     def needed(stage: Stage) -> float:

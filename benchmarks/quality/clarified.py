@@ -18,8 +18,7 @@ from benchmarks.quality.conflicts import read_from
 from benchmarks.quality.written import models
 from core import types as t
 from core.datasets import load
-from core.disambiguation.round_trip import AskedDraft, ask_back
-from core.disambiguation.scoring import MIN_PROBABILITY
+from core.disambiguation.round_trip import AskedDraft, ask_back, best_draft
 from core.metrics.base import Example, mean
 from core.metrics.questions import f1_bleu4, f1_edit
 from core.metrics.significance.bootstrap import compare, interval
@@ -40,8 +39,8 @@ def cases(questions: Sequence[t.ReferenceQuestion], index: Miner, limit: int | N
     for question, annotation in sets:
         answers, passages = [], dict[str, t.Passage]()
         for pair in annotation.pairs:
-            found = (t.Passage(str(i), *index.passages[int(i)]) for i in next(neighbours))
-            read = next(((a, p) for p in found if (a := read_from(pair.answers, [p]))), None)
+            candidates = (t.Passage(str(i), *index.passages[int(i)]) for i in next(neighbours))
+            read = next(((a, p) for p in candidates if (a := read_from(pair.answers, [p]))), None)
             answers.append(read[0] if read else t.Answer(pair.answers[0], 1.0))
             passages |= {read[1].id: read[1]} if read else {}
         yield question, annotation, answers, list(passages.values())
@@ -49,14 +48,12 @@ def cases(questions: Sequence[t.ReferenceQuestion], index: Miner, limit: int | N
 
 def written(question: str, asked: Sequence[Sequence[AskedDraft]]) -> dict[str, list[str]]:
     """The question of each answer in each row of the table."""
-    best = [max(drafts, key=lambda d: (d.passed, d.features.probability), default=None) for drafts in asked]
+    best = [best_draft(drafts) for drafts in asked]
     return {
         COPIED: [question] * len(asked),
         "the writer's likeliest": [drafts[0].draft.question if drafts else question for drafts in asked],
         "those that pass the round trip": [d.draft.question if d and d.passed else question for d in best],
-        "those that are shown": [
-            d.draft.question if d and d.passed and d.features.probability >= MIN_PROBABILITY else question for d in best
-        ],
+        "those that are shown": [d.draft.question if d and d.is_shown else question for d in best],
     }
 
 

@@ -51,6 +51,16 @@ class AskedDraft:
     returned: tuple[str, ...]
     passed: bool
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether people see the draft: it passed, and is good enough."""
+        return self.passed and self.features.probability >= MIN_PROBABILITY
+
+
+def best_draft(asked: Sequence[AskedDraft]) -> AskedDraft | None:
+    """The best of an answer's drafts, those that passed first; None if there are none."""
+    return max(asked, key=lambda a: (a.passed, a.features.probability), default=None)
+
 
 def same_answer(a: str, b: str) -> bool:
     """True if they are equal, or one contains the other's words."""
@@ -75,12 +85,12 @@ def clarify(
         yield Clarification(answers[0].text, "", True, why=ONLY_ANSWER)
         return
     drafts_by_answer = ask_back(question, answers, passages, write, read)
-    best = [max(options, key=lambda a: (a.passed, a.features.probability), default=None) for options in drafts_by_answer]
+    best = [best_draft(options) for options in drafts_by_answer]
     # what a draft that failed says more than the question is often true of another answer
     labels = labels_of(question, [a.draft.question if a and a.passed else "" for a in best])
     by_id = {p.id: p for p in passages}
     for answer, option, label in zip(answers, best, labels):
-        if option is not None and option.passed and option.features.probability >= MIN_PROBABILITY:
+        if option is not None and option.is_shown:
             yield Clarification(answer.text, option.draft.question, True, DRAFTS_ASKED, option.returned, "", label)
             continue
         if place_of(answer, by_id) is None:
